@@ -1,0 +1,97 @@
+// Package mcp is the server side of the Model Context Protocol over Streamable HTTP: both eras, the stateless revision
+// 2026-07-28 and the initialize revisions 2025-11-25, 2025-06-18, 2025-03-26 and 2024-11-05, on one endpoint that keeps
+// nothing between two requests. It knows the protocol only: no HTTP API, no catalogue, nothing of mail. What a server
+// offers is behind the small interfaces of this file.
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// Caller is who a request comes from. Rooms that offer tools know the concrete type.
+type Caller interface {
+	// GrantID is stable for the grant and the key of the rate limit and of sealed state.
+	GrantID() string
+}
+
+// Authenticator verifies the bearer token of a request.
+type Authenticator interface {
+	// Authenticate returns the caller. An *apperr.Error of kind unauthenticated (code missing_token when there is none, else
+	// invalid_token) becomes 401 with a challenge, one of kind unavailable 503; any other error is internal.
+	Authenticate(ctx context.Context, h http.Header) (Caller, error)
+}
+
+// Challenger builds what a 401 or 403 tells the client: the WWW-Authenticate value (RFC 6750 section 3, RFC 9728 section
+// 5.1) and the same facts as JSON members for the error's data.
+type Challenger interface {
+	// Challenge takes the RFC 6750 error code (empty when no token was sent) and the scopes to name (nil: the advertised ones).
+	Challenge(code string, scopes []string) (header string, data map[string]any)
+}
+
+// Limiter counts the requests of a grant.
+type Limiter interface {
+	// Take counts one request against key. It never fails: a limiter that can't decide allows.
+	Take(ctx context.Context, key string) Limit
+}
+
+// Limit is the state of a limit after a request was counted.
+type Limit struct {
+	Allowed    bool
+	Limit      int           // requests a window
+	Remaining  int           // never above the true remainder
+	Reset      time.Duration // until the window is whole again
+	RetryAfter time.Duration // when Allowed is false
+}
+
+// Tools is what a server offers as tools.
+type Tools interface {
+	// ListTools returns the tools that the caller may use, rendered, in a fixed order.
+	ListTools(ctx context.Context, r *ListRequest) (ListResult, error)
+	// CallTool runs one tool. Failures that the caller can act on are results with IsError. ErrUnknown: no such tool for
+	// this caller (-32602). *ScopeError: hidden for want of scope (403 with the challenge). Anything else is internal.
+	CallTool(ctx context.Context, r *CallRequest) (*CallResult, error)
+}
+
+// ListRequest asks for one page of a list.
+type ListRequest struct {
+	Caller  Caller
+	Version Version
+	Header  http.Header // of the HTTP request; read only
+	Cursor  string      // empty: from the start
+}
+
+// ListResult is one page, already JSON.
+type ListResult struct {
+	Items      [][]byte // rendered pieces of the array's inside, to be written one after the other; the separators are in them
+	NextCursor string
+}
+
+// CallRequest is one tools/call.
+type CallRequest struct {
+	Caller       Caller
+	Version      Version
+	Name         string
+	Arguments    json.RawMessage // the object as it was sent; nil when absent. Valid until the call returns.
+	Capabilities json.RawMessage // of the client; nil in the 2025 era
+	Header       http.Header     // of the HTTP request; read only
+}
+
+// CallResult is what a tool answers. Exactly one of JSON and Content is set.
+type CallResult struct {
+	JSON     []byte          // one JSON value: shown as text byte for byte and, when an object and not an error, as structuredContent
+	Content  json.RawMessage // the content array verbatim
+	IsError  bool
+	Meta     []byte // rendered members for the result's _meta without braces; empty for none
+	Released func() // called once the result was written; may be nil. JSON and Meta may be reused after it.
+}
+
+// ScopeError is a tool hidden for want of scope.
+type ScopeError struct {
+	Scopes []string // every scope that the operation needs
+}
+
+// Error is for logs.
+func (e *ScopeError) Error() string { return "mcp: insufficient scope" }

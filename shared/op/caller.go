@@ -1,0 +1,105 @@
+package op
+
+import (
+	"context"
+	"time"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+)
+
+// Surface is the door that a call came through, for audit and for what may be shown.
+type Surface string
+
+// The surfaces.
+const (
+	SurfaceREST Surface = "rest"
+	SurfaceMCP  Surface = "mcp"
+)
+
+// Workspace is one tenant that a caller may act in.
+type Workspace struct {
+	ID   string
+	Slug string
+	Name string
+	Role Role // the caller's role there
+}
+
+// Caller is a verified principal with what its grant allows. It is immutable and shared between requests.
+type Caller struct {
+	Subject      string      // id of the person or service account
+	Person       bool        // false for service accounts and keys
+	Grant        string      // id of the grant: what rate limits and sealed state are bound to
+	Client       string      // id of the OAuth client
+	Organization string      // id
+	Role         Role        // the greatest of its roles, for what acts on the organization
+	Scopes       ScopeSet    // already widened: x:write implies x:read
+	Workspaces   []Workspace // what the grant reaches, in a fixed order
+	Default      string      // id of the workspace when a request names none; empty: it must name one if there are several
+	Expires      time.Time   // of the token
+}
+
+// GrantID is the key of rate limits and of sealed state.
+func (c *Caller) GrantID() string { return c.Grant }
+
+// Workspace picks the tenant of a request. The named one must be of the grant: any other, existing or not, is the same
+// not_found. Without a name it is the grant's default, or its only one, else workspace_required with the choices.
+func (c *Caller) Workspace(named string) (Workspace, error) {
+	if named == "" {
+		named = c.Default
+	}
+	if named == "" {
+		if len(c.Workspaces) == 1 {
+			return c.Workspaces[0], nil
+		}
+		return Workspace{}, c.workspaceRequired()
+	}
+	for _, w := range c.Workspaces {
+		if w.ID == named {
+			return w, nil
+		}
+	}
+	return Workspace{}, apperr.New(apperr.NotFound, "", "There is no such workspace.",
+		"Call workspaces_list for the workspaces that you can use.")
+}
+
+func (c *Caller) workspaceRequired() error {
+	e := apperr.New(apperr.Invalid, "workspace_required", "This token reaches several workspaces: name one.")
+	for _, w := range c.Workspaces {
+		e.Fixes = append(e.Fixes, "Send the header X-Workspace-Id: "+w.ID+" ("+w.Slug+").")
+	}
+	return e
+}
+
+type callerKey struct{}
+
+type tenantKey struct{}
+
+type surfaceKey struct{}
+
+// WithCaller returns a context that carries the verified caller and the door it came through.
+func WithCaller(ctx context.Context, c *Caller, s Surface) context.Context {
+	return context.WithValue(context.WithValue(ctx, callerKey{}, c), surfaceKey{}, s)
+}
+
+// CallerFrom is the caller of a context; nil when nobody was verified.
+func CallerFrom(ctx context.Context) *Caller {
+	c, _ := ctx.Value(callerKey{}).(*Caller)
+	return c
+}
+
+// SurfaceFrom is the door that the call came through.
+func SurfaceFrom(ctx context.Context) Surface {
+	s, _ := ctx.Value(surfaceKey{}).(Surface)
+	return s
+}
+
+// WithTenant returns a context that carries the workspace that the route resolved.
+func WithTenant(ctx context.Context, w Workspace) context.Context {
+	return context.WithValue(ctx, tenantKey{}, w)
+}
+
+// TenantFrom is the workspace of the call; the zero value where the operation takes none.
+func TenantFrom(ctx context.Context) Workspace {
+	w, _ := ctx.Value(tenantKey{}).(Workspace)
+	return w
+}
