@@ -1,0 +1,50 @@
+// Package pipeline is the way of a mail from the accepted bytes to what an agent reads: intake (store the raw bytes and the
+// outbox row, nothing else), fan-out, and the stages of the worker. Everything is keyed by ids that were chosen at intake, so
+// a second run, after a crash or a redelivery, ends where the first would have. It knows the domain and the mail parser,
+// neither HTTP nor AWS.
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/buzon-mail/buzon/shared/inbox"
+)
+
+// Recipients finds the inbox behind an address.
+type Recipients interface {
+	// Recipient takes an address of any case. An unknown address, one of a deleted inbox or of a domain that is not
+	// assigned is *apperr.Error not_found; a paused inbox is returned with its state.
+	Recipient(ctx context.Context, address string) (inbox.Recipient, error)
+}
+
+// Outbox holds what was accepted and is not finished, so that nothing depends on a queue that may lose a message.
+type Outbox interface {
+	// PutIntake stores the outbox row of an accepted mail.
+	PutIntake(ctx context.Context, in inbox.Intake) error
+	// Intake reads it back: not_found when it was fanned out already, which a redelivery takes for success.
+	Intake(ctx context.Context, id string) (inbox.Intake, error)
+	// FanOut stores one received mail and one outbox row of its own (under the mail's id) for each recipient and drops the
+	// intake's row last, in transactions of bounded size. Repeating it, also half-way, changes nothing that is there.
+	FanOut(ctx context.Context, in inbox.Intake, mails []inbox.Email) error
+	// Pending lists the ids of outbox rows (intake_ or email_) that were stored before a time, oldest first: they are to
+	// be sent to the queue again.
+	Pending(ctx context.Context, before time.Time, limit int) ([]string, error)
+}
+
+// Mails is what the worker reads and writes of a mail.
+type Mails interface {
+	// ClaimMail moves a received mail to processing and returns it; one that is processing already (a worker died) is returned
+	// as it is. not_found when there is no outbox row for it any more: it is finished.
+	ClaimMail(ctx context.Context, id string) (inbox.Email, error)
+	// Duplicate finds an earlier mail of the inbox with the same raw bytes, or with the same key, which is a digest of
+	// message id, sender, date and size bucket (empty: not asked). The second result tells which: "raw" or "message".
+	// not_found when there is none. Deleted mail counts; the mail itself does not.
+	Duplicate(ctx context.Context, of inbox.Email, key string) (id, how string, err error)
+	// Finish stores the result, its attachments, thread and index rows, and drops the outbox row and the mail's claim on its
+	// digests in one transaction (bounded: attachments over 30 go in earlier ones). Labels, handled and deletion that an
+	// operation set meanwhile stay. key is remembered for Duplicate. Finishing twice changes nothing.
+	Finish(ctx context.Context, p inbox.Processed, key string) error
+	// Discard drops a received mail that is an exact duplicate of another, with its outbox row, and counts it on the other.
+	Discard(ctx context.Context, id, duplicateOf string) error
+}
