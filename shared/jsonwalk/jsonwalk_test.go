@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -113,6 +114,11 @@ func FuzzWhole(f *testing.F) {
 			t.Fatalf("accepted %q, encoding/json does not", data)
 		case errors.Is(err, jsonwalk.ErrSyntax) && json.Valid(data) && utf8.Valid(data):
 			t.Fatalf("refused %q, encoding/json does not", data)
+		}
+		got, err2 := jsonwalk.Decode(data)
+		var want any
+		if bad := json.Unmarshal(data, &want); err == nil && ((bad == nil) != (err2 == nil) || (bad == nil && !reflect.DeepEqual(got, want))) {
+			t.Fatalf("%q: got %v (%v), want %v (%v)", data, got, err2, want, bad)
 		}
 		if err == nil && len(data) > 0 && data[0] == '"' && data[len(data)-1] == '"' {
 			var want string
