@@ -141,10 +141,9 @@ func limitRate(s *Server, x *exchange) *reply {
 	}
 	free := x.method != nil && x.method.free && x.method.in(x.version) || x.frame.readable() && x.frame.kind() == notification
 	if free {
-		x.limit = s.limiter.Peek(x.r.Context(), x.caller.GrantID())
-		return nil
+		return nil // respond looks the state up
 	}
-	x.limit = s.limiter.Take(x.r.Context(), x.caller.GrantID())
+	x.limit, x.counted = s.limiter.Take(x.r.Context(), x.caller.GrantID()), true
 	if x.limit.Allowed {
 		return nil
 	}
@@ -256,9 +255,9 @@ func judgeHeaders(_ *Server, x *exchange) *reply {
 	if x.method == nil || x.method.mirror == nil {
 		return nil
 	}
-	// Where the body has no name there is nothing to repeat: the method answers for its own params.
+	// Where the body has no text to repeat the header must be absent too: the method answers for its own params.
 	name := x.method.mirror(&x.frame)
-	if name == nil && h[headerName] == nil || isText(name) && mirrors(h, headerName, unquote(name), true) {
+	if isText(name) && mirrors(h, headerName, unquote(name), true) || !isText(name) && h[headerName] == nil {
 		return nil
 	}
 	return mismatch("Mcp-Name")

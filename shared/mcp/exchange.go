@@ -25,6 +25,7 @@ type exchange struct {
 	version  Version // what the reply is shaped for
 	caller   Caller
 	limit    Limit
+	counted  bool   // limit is set
 	id       string // request id, made when it is first needed
 	tool     string // for the log: only a name that exists
 	released func()

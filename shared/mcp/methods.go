@@ -159,7 +159,7 @@ func (s *Server) renderCall(x *exchange, result *CallResult) error {
 	if result.IsError {
 		x.out = append(x.out, `,"isError":true`...)
 	}
-	meta, err := oneLine(result.Meta)
+	meta, err := membersOnOneLine(result.Meta)
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,9 @@ func (s *Server) respond(x *exchange) {
 	for _, item := range x.items {
 		length += len(item)
 	}
+	if x.caller != nil && !x.counted {
+		x.limit = s.limiter.Peek(x.r.Context(), x.caller.GrantID())
+	}
 	x.numbers(h, length)
 	if x.reply != nil {
 		s.refuse(x, h)

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -65,4 +66,16 @@ func oneLine(src []byte) ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
+}
+
+// membersOnOneLine is oneLine for the inside of an object.
+func membersOnOneLine(src []byte) ([]byte, error) {
+	if bytes.IndexByte(src, '\n') < 0 && bytes.IndexByte(src, '\r') < 0 {
+		return src, nil
+	}
+	b, err := oneLine(slices.Concat([]byte{'{'}, src, []byte{'}'}))
+	if err != nil {
+		return nil, err
+	}
+	return b[1 : len(b)-1], nil
 }
