@@ -64,10 +64,14 @@ func judgeOrigin(s *Server, x *exchange) *reply {
 	return nil
 }
 
-// boundBody reads the body. One that breaks off is judged as what arrived of it: malformed, and only after authentication.
+// boundBody reads the body. One that breaks off counts as empty, so as malformed and only after authentication: what arrived
+// of it may look whole, and must not run.
 func boundBody(s *Server, x *exchange) *reply {
-	if err := x.read(s.maxBody); errors.Is(err, errTooLarge) {
+	switch err := x.read(s.maxBody); {
+	case errors.Is(err, errTooLarge):
 		return gated(http.StatusRequestEntityTooLarge, apperr.TooLarge, "Request body too large")
+	case err != nil:
+		x.body = x.body[:0]
 	}
 	return nil
 }

@@ -59,6 +59,7 @@ func (s *Server) end(x *exchange) {
 	if p := recover(); p != nil {
 		x.reply = s.internal(x, fmt.Errorf("panic: %v", p))
 		x.reply.stack = debug.Stack()
+		x.counted = true // the limiter may be what panicked: it is not asked again
 		if !x.replied {
 			s.respond(x)
 		}
