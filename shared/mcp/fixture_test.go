@@ -154,7 +154,7 @@ func (b *toolbox) CallTool(ctx context.Context, r *mcp.CallRequest) (*mcp.CallRe
 	return nil, mcp.ErrUnknown
 }
 
-// bench is a server with all its parts at hand.
+// rig is a server with all its parts at hand.
 type rig struct {
 	*mcp.Server
 	tools *toolbox

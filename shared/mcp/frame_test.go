@@ -335,3 +335,15 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+func TestLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "LOCALHOST:1": true, "127.0.0.1": true, "127.8.9.1:65535": true, "[::1]": true, "[::1]:80": true,
+		"": false, "localhost.": false, "a.localhost": false, "localhost:1@evil.example": false, "localhost:x": false, "localhost:99999": false,
+		"localhost/": false, "127.0.0.1.evil.example": false, "0.0.0.0": false, "[::]": false, "127.1": false, "0x7f.0.0.1": false, "10.0.0.1": false,
+	} {
+		if got := isLoopback(host); got != want {
+			t.Errorf("isLoopback(%q) = %v, want %v", host, got, want)
+		}
+	}
+}

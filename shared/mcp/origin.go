@@ -5,8 +5,10 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/textproto"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -79,12 +81,16 @@ func (o origins) passHost(host string) bool {
 	return !o.local || isLoopback(host) || slices.Contains(o.hosts, strings.ToLower(hostname(host)))
 }
 
-// hostname drops a port.
+// hostname drops a port; it is empty when what follows the colon is none ("localhost:1@evil.example").
 func hostname(hostport string) string {
-	if host, _, err := net.SplitHostPort(hostport); err == nil {
-		return host
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
 	}
-	return strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return ""
+	}
+	return host
 }
 
 // isLoopback reads host[:port]. Names below .localhost are not taken: not every resolver keeps them on the machine.
@@ -113,7 +119,7 @@ const (
 func allowHeaders(fixed string, asked []string) string {
 	for _, line := range asked {
 		for name := range strings.SplitSeq(line, ",") {
-			name = textTrim(name)
+			name = textproto.TrimString(name)
 			if len(name) > len(paramHeader) && strings.EqualFold(name[:len(paramHeader)], paramHeader) && isToken(name) {
 				fixed += ", " + name
 			}
@@ -121,8 +127,6 @@ func allowHeaders(fixed string, asked []string) string {
 	}
 	return fixed
 }
-
-func textTrim(s string) string { return strings.Trim(s, " \t") }
 
 // isToken reports whether s is a token of RFC 9110 section 5.6.2.
 func isToken(s string) bool {

@@ -2,7 +2,10 @@ package ratelimit_test
 
 import (
 	"fmt"
+	"go/parser"
+	"go/token"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -122,12 +125,12 @@ func TestClockStepsBack(t *testing.T) {
 // TestSlidingWindow holds random traffic against the log of what was allowed: never more than the limit in any 60 seconds,
 // Remaining never above the true remainder, and a client that waits as told is let in.
 func TestSlidingWindow(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(15) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		limit := 1 + rng.IntN(20)
 		l, c := newLimiter(t, limit, 0)
 		var allowed []time.Time
-		for range 3000 {
+		for range 800 {
 			c.add(time.Duration(rng.Int64N(int64(1 + rng.IntN(8_000_000_000)))))
 			now := c.now()
 			got := l.Take(t.Context(), "g")
@@ -223,6 +226,19 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		if _, err := ratelimit.New(o); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestImports holds the room to its arrows: of the project it knows mcp, for the shape of a limit, and nothing else.
+func TestImports(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "ratelimit.go", nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range f.Imports {
+		if strings.Contains(i.Path.Value, ".") && i.Path.Value != `"github.com/buzon-mail/buzon/shared/mcp"` {
+			t.Errorf("ratelimit imports %s", i.Path.Value)
 		}
 	}
 }
