@@ -27,7 +27,6 @@ var (
 
 // respond writes what the exchange came to: headers, status and body, once, with its length.
 func (s *Server) respond(x *exchange) {
-	x.replied = true
 	x.status = http.StatusOK
 	if x.reply != nil {
 		x.status = x.reply.status
@@ -51,6 +50,7 @@ func (s *Server) respond(x *exchange) {
 	if x.reply != nil {
 		s.refuse(x, h)
 	}
+	x.replied = true
 	x.w.WriteHeader(x.status)
 	if length == 0 {
 		return

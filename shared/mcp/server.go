@@ -19,9 +19,9 @@ type Deps struct {
 	Limiter       Limiter
 	Tools         Tools
 	Logger        *slog.Logger                 // one line per request; nil: none
-	RequestID     func(context.Context) string // the platform's id of a request; nil or an empty result: a random one
+	RequestID     func(context.Context) string // the id that the platform or a middleware gave the request; nil or an empty result: a random one
 	Now           func() time.Time             // nil: time.Now
-	Rand          io.Reader                    // nil: crypto/rand
+	Rand          io.Reader                    // safe for concurrent use; nil: crypto/rand
 }
 
 // Options is how a server presents itself and whom it lets in.

@@ -221,6 +221,23 @@ func TestPanicIsOneRequest(t *testing.T) {
 	}
 }
 
+// bomb is a limiter that panics.
+type bomb struct{}
+
+func (bomb) Take(context.Context, string) mcp.Limit { panic(errCanary) }
+func (bomb) Peek(context.Context, string) mcp.Limit { panic(errCanary) }
+
+// TestLimiterPanics: answered while the reply is prepared too, and only once.
+func TestLimiterPanics(t *testing.T) {
+	for _, method := range []string{"tools/list", "server/discover"} {
+		r := newRig(t, func(d *mcp.Deps, _ *mcp.Options) { d.Limiter = bomb{} })
+		w, m := modern(t, r, method, "")
+		if w.Code != 500 || m.Error == nil || m.Error.Code != -32603 {
+			t.Errorf("%s: %d %s", method, w.Code, w.Body)
+		}
+	}
+}
+
 type failingReader struct{ io.Reader }
 
 func (f failingReader) Read(p []byte) (int, error) {
