@@ -33,8 +33,11 @@ type Challenger interface {
 
 // Limiter counts the requests of a grant.
 type Limiter interface {
-	// Take counts one request against key. It never fails: a limiter that can't decide allows.
+	// Take counts one request against key. It never fails: a limiter that can't decide allows. Without a limit it returns
+	// Allowed and nothing else, and no X-RateLimit header is sent.
 	Take(ctx context.Context, key string) Limit
+	// Peek returns the state of key without counting anything, for requests that are free.
+	Peek(ctx context.Context, key string) Limit
 }
 
 // Limit is the state of a limit after a request was counted.

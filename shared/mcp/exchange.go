@@ -1,0 +1,117 @@
+package mcp
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"time"
+)
+
+// exchange is one request on its way through the checks. It is pooled; nothing of it outlives ServeHTTP.
+type exchange struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	started time.Time // zero when nothing is logged
+
+	body     []byte
+	frame    frame
+	method   *method // nil: a method that nobody serves, or no request at all
+	ruling   ruling
+	version  Version // what the reply is shaped for
+	caller   Caller
+	limit    Limit
+	counted  bool   // limit is set
+	id       string // request id, made when it is first needed
+	tool     string // for the log: only a name that exists
+	released func()
+
+	reply   *reply   // nil: the result below
+	out     []byte   // head of the result, or the whole of it
+	items   [][]byte // written between out and tail
+	tail    []byte
+	isError bool
+	status  int
+	written int
+	replied bool
+
+	keys [][]byte // scratch of the scan
+}
+
+// Buffers beyond this are left to the collector: one large request must not stay in memory for ever.
+const keepBuffer = 128 << 10
+
+func (s *Server) begin(w http.ResponseWriter, r *http.Request) *exchange {
+	x := s.pool.Get().(*exchange) //nolint:errcheck,forcetypeassert // the pool holds nothing else
+	x.w, x.r, x.version = w, r, V20260728
+	if s.log.Enabled(r.Context(), slog.LevelInfo) {
+		x.started = s.now()
+	}
+	return x
+}
+
+// end logs the request and gives the exchange back. A panic, of a tool or of ours, costs its own request only.
+func (s *Server) end(x *exchange) {
+	if p := recover(); p != nil {
+		x.reply = s.internal(x, fmt.Errorf("panic: %v", p))
+		x.reply.stack = debug.Stack()
+		x.counted = true // the limiter may be what panicked: it is not asked again
+		if !x.replied {
+			s.respond(x)
+		}
+		s.logRequest(x)
+		return // what panicked may still hold parts of the buffers: they are not pooled again
+	}
+	s.logRequest(x)
+	if cap(x.body) > keepBuffer || cap(x.out) > keepBuffer {
+		return
+	}
+	*x = exchange{body: x.body[:0], out: x.out[:0], tail: x.tail[:0], keys: x.keys[:0]}
+	s.pool.Put(x)
+}
+
+var errTooLarge = errors.New("mcp: body over the limit")
+
+// read fills the body. It grows with what arrives and never by what Content-Length claims: a claim costs a caller nothing.
+func (x *exchange) read(limit int) error {
+	if x.r.ContentLength > int64(limit) {
+		return errTooLarge
+	}
+	if x.r.Body == nil {
+		return nil
+	}
+	for {
+		if len(x.body) == cap(x.body) {
+			x.body = slices.Grow(x.body, max(cap(x.body), 2048))
+		}
+		n, err := x.r.Body.Read(x.body[len(x.body):cap(x.body)])
+		x.body = x.body[:len(x.body)+n]
+		switch {
+		case len(x.body) > limit:
+			return errTooLarge
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// requestID names the request in the log and in an internal error.
+func (s *Server) requestID(x *exchange) string {
+	if x.id == "" && s.platformID != nil {
+		x.id = s.platformID(x.r.Context())
+	}
+	if x.id == "" {
+		var b [12]byte
+		if _, err := io.ReadFull(s.rand, b[:]); err != nil {
+			return "unknown"
+		}
+		x.id = hex.EncodeToString(b[:])
+	}
+	return x.id
+}

@@ -1,0 +1,104 @@
+package mcp
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// Values of response headers, shared by all replies; each is full, so that an append elsewhere copies it.
+//
+//nolint:gochecknoglobals // constant table
+var (
+	jsonType      = []string{"application/json"}
+	noStore       = []string{"no-store"}
+	noSniff       = []string{"nosniff"}
+	allowPost     = []string{"POST"}
+	varyOrigin    = []string{"Origin"}
+	varyPreflight = []string{"Origin, Access-Control-Request-Method, Access-Control-Request-Headers"}
+	corsMethods   = []string{"POST"}
+	corsMaxAge    = []string{"7200"}
+	corsExposed   = []string{corsExpose}
+
+	versionValues = map[Version][]string{
+		V20260728: {string(V20260728)}, V20251125: {string(V20251125)}, V20250618: {string(V20250618)},
+		V20250326: {string(V20250326)}, V20241105: {string(V20241105)},
+	}
+)
+
+// respond writes what the exchange came to: headers, status and body, once, with its length.
+func (s *Server) respond(x *exchange) {
+	x.status = http.StatusOK
+	if x.reply != nil {
+		x.status = x.reply.status
+		x.out, x.items, x.tail = x.out[:0], nil, x.tail[:0]
+		if x.reply.code != 0 {
+			x.out = x.reply.appendError(x.out, x.frame.echo())
+		}
+	}
+	h := x.w.Header()
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
+	h["Mcp-Protocol-Version"] = versionValues[x.version]
+	length := len(x.out) + len(x.tail)
+	for _, item := range x.items {
+		length += len(item)
+	}
+	if x.caller != nil && !x.counted {
+		x.limit = s.limiter.Peek(x.r.Context(), x.caller.GrantID())
+	}
+	x.numbers(h, length)
+	if x.reply != nil {
+		s.refuse(x, h)
+	}
+	x.replied = true
+	x.w.WriteHeader(x.status)
+	if length == 0 {
+		return
+	}
+	x.write(x.out)
+	for _, item := range x.items {
+		x.write(item)
+	}
+	if len(x.tail) > 0 {
+		x.write(x.tail)
+	}
+}
+
+// write ignores the error: it means that the client is gone, and there is nobody to tell.
+func (x *exchange) write(b []byte) {
+	n, _ := x.w.Write(b) //nolint:errcheck // see above
+	x.written += n
+}
+
+// numbers sets the headers that hold numbers out of two allocations: one text for all digits, one array for all values.
+func (x *exchange) numbers(h http.Header, length int) {
+	var buf [80]byte
+	var end [4]int
+	b := buf[:0]
+	for i, n := range [...]int64{int64(length), int64(x.limit.Limit), int64(max(x.limit.Remaining, 0)), seconds(x.limit.Reset)} {
+		b = strconv.AppendInt(b, n, 10)
+		end[i] = len(b)
+	}
+	digits := string(b)
+	v := &[4]string{digits[:end[0]], digits[end[0]:end[1]], digits[end[1]:end[2]], digits[end[2]:]}
+	if length > 0 {
+		h["Content-Type"] = jsonType
+		h["Content-Length"] = v[0:1:1]
+	}
+	if x.limit.Limit > 0 {
+		h["X-Ratelimit-Limit"] = v[1:2:2]
+		h["X-Ratelimit-Remaining"] = v[2:3:3]
+		h["X-Ratelimit-Reset"] = v[3:4:4]
+	}
+}
+
+func (s *Server) refuse(x *exchange, h http.Header) {
+	r := x.reply
+	if r.retry > 0 {
+		h["Retry-After"] = []string{strconv.FormatInt(max(seconds(r.retry), 1), 10)}
+	}
+	if r.challenge != "" {
+		h["Www-Authenticate"] = []string{r.challenge}
+		h["X-Mcp-Challenge"] = []string{r.challenge}
+	}
+}

@@ -1,0 +1,136 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Deps is what a server stands on.
+type Deps struct {
+	Authenticator Authenticator
+	Challenger    Challenger
+	Limiter       Limiter
+	Tools         Tools
+	Logger        *slog.Logger                 // one line per request; nil: none
+	RequestID     func(context.Context) string // the id that the platform or a middleware gave the request; nil or an empty result: a random one
+	Now           func() time.Time             // nil: time.Now
+	Rand          io.Reader                    // safe for concurrent use; nil: crypto/rand
+}
+
+// Options is how a server presents itself and whom it lets in.
+type Options struct {
+	Name         string // serverInfo
+	Title        string
+	Version      string
+	Instructions string // for models; empty: none
+
+	PublicOrigin   string   // scheme://host[:port] under which browsers reach the server
+	AllowedOrigins []string // further origins
+	AllowedHeaders []string // request headers that a browser may send beyond the protocol's own
+	LocalHosts     bool     // a local process: loopback origins pass and a foreign Host is refused. Never set behind a proxy.
+
+	PublicDiscover bool          // server/discover without a token
+	MaxBody        int           // bytes; 0: 1,048,576
+	Outage         time.Duration // Retry-After of an outage that names none; 0: 5 seconds
+}
+
+const (
+	defaultMaxBody = 1 << 20
+	defaultOutage  = 5 * time.Second
+)
+
+// Server is the endpoint. It keeps nothing between two requests.
+type Server struct {
+	auth       Authenticator
+	challenger Challenger
+	limiter    Limiter
+	tools      Tools
+	log        *slog.Logger
+	platformID func(context.Context) string
+	now        func() time.Time
+	rand       io.Reader
+
+	origins        origins
+	corsHeaders    string
+	publicDiscover bool
+	maxBody        int
+	outage         time.Duration
+
+	methods map[string]*method
+	texts   texts
+	pool    sync.Pool // *exchange
+}
+
+var _ http.Handler = (*Server)(nil)
+
+// New makes the handler of an endpoint. It is mounted at /mcp and /mcp/ and looks at no path.
+func New(d Deps, o Options) (*Server, error) {
+	for _, need := range []struct {
+		missing bool
+		name    string
+	}{
+		{d.Authenticator == nil, "Authenticator"},
+		{d.Challenger == nil, "Challenger"},
+		{d.Limiter == nil, "Limiter"},
+		{d.Tools == nil, "Tools"},
+		{o.Name == "", "Name"},
+		{o.Version == "", "Version"},
+	} {
+		if need.missing {
+			return nil, errors.New("mcp: " + need.name + " is missing")
+		}
+	}
+	if o.MaxBody < 0 || o.Outage < 0 {
+		return nil, errors.New("mcp: MaxBody and Outage can't be negative")
+	}
+	allowed, err := newOrigins(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		auth: d.Authenticator, challenger: d.Challenger, limiter: d.Limiter, tools: d.Tools,
+		log: d.Logger, platformID: d.RequestID, now: d.Now, rand: d.Rand,
+		origins: allowed, corsHeaders: corsRequest, publicDiscover: o.PublicDiscover,
+		maxBody: cmp.Or(o.MaxBody, defaultMaxBody), outage: cmp.Or(o.Outage, defaultOutage),
+		methods: newMethods(), texts: newTexts(o),
+	}
+	for _, h := range o.AllowedHeaders {
+		if !isToken(h) {
+			return nil, errors.New("mcp: AllowedHeaders: not a header name")
+		}
+		s.corsHeaders += ", " + h
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.rand == nil {
+		s.rand = rand.Reader
+	}
+	s.pool.New = func() any { return new(exchange) }
+	return s, nil
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := s.begin(w, r)
+	defer s.end(x)
+	for _, check := range order {
+		if x.reply = check(s, x); x.reply != nil {
+			break
+		}
+	}
+	s.respond(x)
+	if x.released != nil {
+		x.released()
+	}
+}

@@ -1,0 +1,304 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/buzon-mail/buzon/shared/mcp"
+)
+
+func TestNewRefuses(t *testing.T) {
+	ok := func() (mcp.Deps, mcp.Options) {
+		return mcp.Deps{Authenticator: door{}, Challenger: door{}, Limiter: &meter{}, Tools: &toolbox{}}, mcp.Options{Name: "n", Version: "1"}
+	}
+	d, o := ok()
+	if _, err := mcp.New(d, o); err != nil {
+		t.Fatalf("the least that is needed: %v", err)
+	}
+	for name, spoil := range map[string]func(*mcp.Deps, *mcp.Options){
+		"no authenticator":    func(d *mcp.Deps, _ *mcp.Options) { d.Authenticator = nil },
+		"no challenger":       func(d *mcp.Deps, _ *mcp.Options) { d.Challenger = nil },
+		"no limiter":          func(d *mcp.Deps, _ *mcp.Options) { d.Limiter = nil },
+		"no tools":            func(d *mcp.Deps, _ *mcp.Options) { d.Tools = nil },
+		"no name":             func(_ *mcp.Deps, o *mcp.Options) { o.Name = "" },
+		"no version":          func(_ *mcp.Deps, o *mcp.Options) { o.Version = "" },
+		"negative body":       func(_ *mcp.Deps, o *mcp.Options) { o.MaxBody = -1 },
+		"negative outage":     func(_ *mcp.Deps, o *mcp.Options) { o.Outage = -1 },
+		"origin with a path":  func(_ *mcp.Deps, o *mcp.Options) { o.PublicOrigin = "https://a.test/mcp" },
+		"origin, no scheme":   func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"a.test"} },
+		"origin, wildcard":    func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"*"} },
+		"origin, other":       func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"ftp://a.test"} },
+		"origin with a user":  func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"https://u@a.test"} },
+		"origin, not a URL":   func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"https://a.test:x"} },
+		"header with a space": func(_ *mcp.Deps, o *mcp.Options) { o.AllowedHeaders = []string{"a b"} },
+	} {
+		d, o := ok()
+		spoil(&d, &o)
+		if s, err := mcp.New(d, o); err == nil || s != nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestImports holds the room to its arrows.
+func TestImports(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(len(files), err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range f.Imports {
+			path, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(path, ".") && path != "github.com/buzon-mail/buzon/shared/apperr" {
+				t.Errorf("%s imports %s: the protocol knows the standard library and apperr, so that others can serve their own API with it", file, path)
+			}
+		}
+	}
+}
+
+// TestWhatToolsSee: the request reaches the tools unescaped and typed, and nothing of it is run twice.
+func TestWhatToolsSee(t *testing.T) {
+	r := newRig(t, nil)
+	modern(t, r, "tools/call", `"name":"echo","arguments":{"a":1},`, "Mcp-Name", "echo", "X-Workspace-Id", "ws_1")
+	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\u0065cho","_meta":{"io.modelcontextprotocol/clientCapabilities":{"x":1}}}}`)
+	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"page \"2\""}}`)
+	if len(r.tools.calls) != 2 || len(r.tools.lists) != 1 {
+		t.Fatalf("%d calls, %d lists", len(r.tools.calls), len(r.tools.lists))
+	}
+	first, second, list := r.tools.calls[0], r.tools.calls[1], r.tools.lists[0]
+	if first.Version != mcp.V20260728 || first.Name != "echo" || string(first.Arguments) != `{"a":1}` || string(first.Capabilities) != "{}" ||
+		first.Caller.GrantID() != "grant_good" || first.Header.Get("X-Workspace-Id") != "ws_1" {
+		t.Errorf("2026: %+v", first)
+	}
+	if second.Version != mcp.V20250618 || second.Name != "echo" || second.Arguments != nil || second.Capabilities != nil {
+		t.Errorf("2025: %+v", second)
+	}
+	if list.Cursor != `page "2"` || list.Version != mcp.V20250618 {
+		t.Errorf("list: %+v", list)
+	}
+	if r.tools.released != 2 {
+		t.Errorf("Released was called %d times for 2 results", r.tools.released)
+	}
+}
+
+// TestCanary drives an error that carries a secret through every surface: it is in the log, once, and nowhere else.
+func TestCanary(t *testing.T) {
+	for name, send := range map[string]func(*rig) *httptest.ResponseRecorder{
+		"tool error": func(r *rig) *httptest.ResponseRecorder {
+			w, _ := post(t, r, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"internal"}}`)
+			return w
+		},
+		"tool panic": func(r *rig) *httptest.ResponseRecorder {
+			w, _ := modern(t, r, "tools/call", `"name":"panics",`, "Mcp-Name", "panics")
+			return w
+		},
+		"tool outage": func(r *rig) *httptest.ResponseRecorder {
+			w, _ := modern(t, r, "tools/call", `"name":"down",`, "Mcp-Name", "down")
+			return w
+		},
+		"list error": func(r *rig) *httptest.ResponseRecorder {
+			w, _ := modern(t, r, "tools/list", `"cursor":"broken",`)
+			return w
+		},
+		"authenticator error": func(r *rig) *httptest.ResponseRecorder {
+			w, _ := modern(t, r, "tools/list", "", "Authorization", "Bearer broken")
+			return w
+		},
+		"authenticator outage": func(r *rig) *httptest.ResponseRecorder {
+			w, _ := modern(t, r, "tools/list", "", "Authorization", "Bearer down")
+			return w
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			w := send(r)
+			all := w.Body.String()
+			for k, v := range w.Header() {
+				all += k + strings.Join(v, "")
+			}
+			if strings.Contains(all, "canary") {
+				t.Errorf("it leaks to the caller: %s", all)
+			}
+			if n := strings.Count(r.log.String(), "canary"); n != 1 {
+				t.Errorf("it is in the log %d times, want once: %s", n, r.log)
+			}
+			if n := strings.Count(r.log.String(), "\n"); n != 1 {
+				t.Errorf("%d log lines, want one", n)
+			}
+		})
+	}
+}
+
+// TestLogAllowList: what only the caller made up does not reach the log.
+func TestLogAllowList(t *testing.T) {
+	r := newRig(t, nil)
+	secret := "s3cret"
+	post(t, r, `{"jsonrpc":"2.0","id":"`+secret+`","method":"`+secret+`","params":{"name":"`+secret+`"}}`)
+	post(t, r, `{"jsonrpc":"2.0","id":"`+secret+`","method":"tools/call","params":{"name":"`+secret+`"}}`)
+	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"code":"`+secret+`"}}}`)
+	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "MCP-Protocol-Version", secret)
+	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Authorization", "Bearer "+secret)
+	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Origin", "https://"+secret)
+	if strings.Contains(r.log.String(), secret) {
+		t.Errorf("the log holds it: %s", r.log)
+	}
+	allowed := map[string]bool{}
+	for _, k := range strings.Fields("time level msg request_id http_method method version status bytes_in bytes_out us grant tool is_error code kind cancelled cause stack") {
+		allowed[k] = true
+	}
+	lines := strings.Split(strings.TrimSpace(r.log.String()), "\n")
+	if len(lines) != 6 {
+		t.Fatalf("%d lines for 6 requests", len(lines))
+	}
+	for _, line := range lines {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		for k := range fields {
+			if !allowed[k] {
+				t.Errorf("field %q is not on the list", k)
+			}
+		}
+	}
+	if !strings.Contains(lines[2], `"tool":"echo"`) || !strings.Contains(lines[2], `"grant":"grant_good"`) || !strings.Contains(lines[2], `"method":"tools/call"`) {
+		t.Errorf("the line of a call lacks its facts: %s", lines[2])
+	}
+}
+
+func TestCancelledClient(t *testing.T) {
+	r := newRig(t, nil)
+	r.tools.started = make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-r.tools.started
+		cancel()
+	}()
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}`))
+	req.Header.Set("Authorization", "Bearer good")
+	req.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, req)
+	if !strings.Contains(r.log.String(), `"cancelled":true`) || strings.Contains(r.log.String(), `"level":"ERROR"`) {
+		t.Errorf("log: %s", r.log)
+	}
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("status %d: a server that shuts down still owes an answer", w.Code)
+	}
+}
+
+// TestPanicIsOneRequest: after a panic the next request, on the same pool, is answered whole.
+func TestPanicIsOneRequest(t *testing.T) {
+	r := newRig(t, nil)
+	for range 20 {
+		if w, _ := modern(t, r, "tools/call", `"name":"panics",`, "Mcp-Name", "panics"); w.Code != 500 {
+			t.Fatalf("panic: %d", w.Code)
+		}
+		if w, m := modern(t, r, "tools/call", `"name":"echo",`, "Mcp-Name", "echo"); w.Code != 200 || m.Result == nil {
+			t.Fatalf("after a panic: %d %s", w.Code, w.Body)
+		}
+	}
+}
+
+// bomb is a limiter that panics.
+type bomb struct{}
+
+func (bomb) Take(context.Context, string) mcp.Limit { panic(errCanary) }
+func (bomb) Peek(context.Context, string) mcp.Limit { panic(errCanary) }
+
+// TestLimiterPanics: answered while the reply is prepared too, and only once.
+func TestLimiterPanics(t *testing.T) {
+	for _, method := range []string{"tools/list", "server/discover"} {
+		r := newRig(t, func(d *mcp.Deps, _ *mcp.Options) { d.Limiter = bomb{} })
+		w, m := modern(t, r, method, "")
+		if w.Code != 500 || m.Error == nil || m.Error.Code != -32603 {
+			t.Errorf("%s: %d %s", method, w.Code, w.Body)
+		}
+	}
+}
+
+type failingReader struct{ io.Reader }
+
+func (f failingReader) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// TestBodyBreaksOff: what arrived may look like a whole message.
+func TestBodyBreaksOff(t *testing.T) {
+	for token, want := range map[string]int{"": http.StatusUnauthorized, "Bearer good": http.StatusBadRequest} {
+		r := newRig(t, nil)
+		req := httptest.NewRequest(http.MethodPost, "/mcp", failingReader{strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`)})
+		req.Header.Set("Content-Type", "application/json")
+		if token != "" {
+			req.Header.Set("Authorization", token)
+		}
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, req)
+		if w.Code != want || len(r.tools.calls) != 0 {
+			t.Errorf("%q: %d after %d calls, want %d after none", token, w.Code, len(r.tools.calls), want)
+		}
+	}
+}
+
+// TestPooledBuffersStayApart: two callers at once never see each other's bytes.
+func TestPooledBuffersStayApart(t *testing.T) {
+	s, err := mcp.New(mcp.Deps{Authenticator: door{}, Challenger: door{}, Limiter: free{}, Tools: echo{}}, mcp.Options{Name: "n", Version: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 200 {
+				mark := strings.Repeat(strconv.Itoa(g), 1+i*7)
+				_, m := modern(t, s, "tools/call", `"name":"`+mark+`","arguments":{"m":"`+mark+`"},`, "Mcp-Name", mark)
+				if got := members(t, m.Result)["structuredContent"].(map[string]any); got["m"] != mark || len(got) != 1 {
+					t.Errorf("goroutine %d got %v", g, got)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+type free struct{}
+
+func (free) Take(context.Context, string) mcp.Limit { return mcp.Limit{Allowed: true} }
+func (free) Peek(context.Context, string) mcp.Limit { return mcp.Limit{Allowed: true} }
+
+// echo returns the arguments themselves.
+type echo struct{}
+
+func (echo) ListTools(context.Context, *mcp.ListRequest) (mcp.ListResult, error) {
+	return mcp.ListResult{}, nil
+}
+
+func (echo) CallTool(_ context.Context, r *mcp.CallRequest) (*mcp.CallResult, error) {
+	return &mcp.CallResult{JSON: r.Arguments}, nil
+}
