@@ -119,7 +119,7 @@ func (e *event) request(ctx context.Context) (*http.Request, error) {
 		return nil, errBadTarget
 	}
 	var v2 core.RequestAccessorV2
-	r, err := v2.EventToRequestWithContext(ctx, events.APIGatewayV2HTTPRequest{
+	r, err := v2.EventToRequest(events.APIGatewayV2HTTPRequest{
 		RawPath: path, RawQueryString: query, Body: e.Body, IsBase64Encoded: e.IsBase64Encoded,
 		RequestContext: events.APIGatewayV2HTTPRequestContext{
 			DomainName: placeholder, HTTP: events.APIGatewayV2HTTPRequestContextHTTPDescription{Method: method},
@@ -128,6 +128,7 @@ func (e *event) request(ctx context.Context) (*http.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lambdaedge: event to request: %w", err)
 	}
+	r = r.WithContext(ctx)
 	r.URL.Scheme, r.URL.Host = "", "" // as net/http's server leaves them
 	r.RequestURI = target
 	r.Header = e.header()
