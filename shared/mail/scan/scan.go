@@ -25,7 +25,7 @@ type Limits struct {
 
 // Part is one node: the mail itself, a part of a multipart, or an attached message.
 type Part struct {
-	Path        string // "" for the mail, then "1", "1.2"; the numbering of RFC 3501 section 6.4.5, but a message adds a level
+	Path        string // "" for the mail, then "1", "1.2"; a message adds a level: "2.1" is the mail attached as part 2
 	Fields      []header.Field
 	Body        []byte // between header and boundary, still encoded; a slice of the input
 	Media       header.Media
@@ -94,11 +94,17 @@ type scanner struct {
 // lineCheck is how many lines pass between two looks at the context.
 const lineCheck = 4096
 
-// Scan reads raw. base is the depth at which the mail itself stands: an attached message that had to be decoded first is
-// scanned on its own, and depth counts on. The error is the context's.
-func Scan(ctx context.Context, raw []byte, lim Limits, base int, warn *warning.List) (*Tree, error) {
+// At is where a mail stands: an attached message that had to be decoded first is scanned on its own, and depth and path go on.
+// The zero value is a mail that stands in no other.
+type At struct {
+	Depth int
+	Path  string
+}
+
+// Scan reads raw. The error is the context's.
+func Scan(ctx context.Context, raw []byte, lim Limits, base At, warn *warning.List) (*Tree, error) {
 	s := &scanner{raw: raw, lim: lim, warn: warn, tree: &Tree{}, dec: &header.Decoder{Warn: warn}}
-	s.tree.Root = &Part{Depth: base}
+	s.tree.Root = &Part{Depth: base.Depth, Path: base.Path}
 	s.begin(s.tree.Root, 0, true)
 	var line, next []byte
 	end := 0

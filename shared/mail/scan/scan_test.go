@@ -28,7 +28,7 @@ func outline(p *Part) string {
 func scanText(t *testing.T, raw string, lim Limits) (*Tree, *warning.List) {
 	t.Helper()
 	var warn warning.List
-	tree, err := Scan(t.Context(), []byte(raw), lim, 0, &warn)
+	tree, err := Scan(t.Context(), []byte(raw), lim, At{}, &warn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func FuzzScan(f *testing.F) {
 	lim := limits()
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var warn warning.List
-		tree, err := Scan(t.Context(), raw, lim, 0, &warn)
+		tree, err := Scan(t.Context(), raw, lim, At{}, &warn)
 		if err != nil {
 			t.Fatal(err)
 		}
