@@ -230,11 +230,11 @@ func (p *parser) compare(plain, shown string) {
 	}
 	have := make(map[string]bool, 256)
 	for w := range strings.FieldsSeq(clean.Cut(shown, 8*window)) {
-		have[strings.ToLower(strings.Trim(w, ".,:;!?()[]<>*\"'"))] = true
+		have[bareWord(w)] = true
 	}
 	total, common := 0, 0
 	for w := range strings.FieldsSeq(clean.Cut(plain, window)) {
-		w = strings.ToLower(strings.Trim(w, ".,:;!?()[]<>*\"'"))
+		w = bareWord(w)
 		if len(w) < 4 || strings.Contains(w, "://") {
 			continue
 		}
@@ -246,6 +246,18 @@ func (p *parser) compare(plain, shown string) {
 	if total >= enough && common*10 < total*3 {
 		p.warn.Add(warning.AlternativesDiffer, "")
 	}
+}
+
+// bareWord is a word without the punctuation around it, in lower case.
+func bareWord(w string) string {
+	punctuation := func(c byte) bool { return c < '0' || c >= ':' && c <= '@' || c == '[' || c == ']' || c == '_' }
+	for w != "" && punctuation(w[0]) {
+		w = w[1:]
+	}
+	for w != "" && punctuation(w[len(w)-1]) {
+		w = w[:len(w)-1]
+	}
+	return strings.ToLower(w)
 }
 
 // unflow joins the lines of format=flowed text (RFC 3676 section 4). A line that ends with a space goes on in the next of the

@@ -53,24 +53,35 @@ var forwards = []string{
 }
 
 func isForward(line string) bool {
-	if len(line) > 100 {
+	if len(line) > 100 || !strings.Contains(line, "--") && !strings.HasSuffix(strings.TrimSpace(line), ":") {
 		return false
 	}
 	low := strings.ToLower(line)
 	for _, f := range forwards {
-		if i := strings.Index(low, f); i >= 0 && (strings.Contains(low, "--") || strings.HasSuffix(strings.TrimSpace(low), ":")) {
+		if strings.Contains(low, f) {
 			return true
 		}
 	}
 	return false
 }
 
+// mayStart rules most lines out by their first word, before any is changed to lower case.
+func mayStart(line string) bool {
+	first, _, _ := strings.Cut(line[:min(len(line), 8)], " ")
+	switch strings.ToLower(first) {
+	case "on", "el", "em", "le", "am", "il", "a", "de":
+		return true
+	}
+	return line[0] == '-' || line[0] == '_' || strings.Contains(first, ":")
+}
+
 // quoteStart reports whether the mail being answered begins at line i.
 func quoteStart(lines []string, i int) bool {
-	line := strings.ToLower(strings.Trim(lines[i], " \t*"))
-	if line == "" || len(line) > 300 || strings.HasPrefix(line, ">") {
+	line := strings.Trim(lines[i], " \t*")
+	if line == "" || len(line) > 300 || !mayStart(line) {
 		return false
 	}
+	line = strings.ToLower(line)
 	if strings.HasPrefix(line, "--") {
 		for _, s := range separators {
 			if strings.Contains(line, s) {
@@ -79,7 +90,7 @@ func quoteStart(lines []string, i int) bool {
 		}
 	}
 	joined := line // an attribution may be folded over two lines
-	if i+1 < len(lines) && len(lines[i+1]) < 200 {
+	if i+1 < len(lines) && len(lines[i+1]) < 200 && strings.HasSuffix(strings.TrimRight(lines[i+1], " \t*"), ":") {
 		joined += " " + strings.ToLower(strings.Trim(lines[i+1], " \t*"))
 	}
 	for _, a := range attributions {

@@ -76,23 +76,23 @@ var words = map[string]uint16{
 type token struct {
 	text  string
 	class uint16
-	line  int
+	line  int32
 	colon bool // a colon, equals sign or "is" stands behind it
 	alone bool // the only word of its line
 }
 
 // Codes finds the codes of a mail, the surest first. The subject's words count for every candidate.
 func Codes(subject, text string) []Code {
-	tokens := tokenize(subject, 0)
+	if len(text) > maxText {
+		text = text[:maxText]
+	}
+	tokens := tokenize(make([]token, 0, (len(subject)+len(text))/5+8), subject, 0)
 	inSubject := len(tokens)
 	var about uint16
 	for _, t := range tokens {
 		about |= t.class
 	}
-	if len(text) > maxText {
-		text = text[:maxText]
-	}
-	tokens = append(tokens, tokenize(text, 1)...)
+	tokens = tokenize(tokens, text, 1)
 	var found []Code
 	for i := range tokens {
 		value, base := candidate(tokens, i)
@@ -253,12 +253,18 @@ func digitCode(tokens []token, i int) (string, float64) {
 	}
 }
 
-func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
 
-// tokenize splits text into words. Addresses, amounts, percentages and anything else with inner punctuation stay one word, so
+// tokenize appends the words of text to out. Addresses, amounts, percentages and anything else with inner punctuation stay one word, so
 // that a digit group inside them is no candidate.
-func tokenize(text string, line int) []token {
-	var out []token
+func tokenize(out []token, text string, line int32) []token {
 	for l := range strings.Lines(text) {
 		first := len(out)
 		for f := range strings.FieldsSeq(l) {
@@ -266,7 +272,7 @@ func tokenize(text string, line int) []token {
 				out = append(out, token{line: line})
 				continue
 			}
-			trimmed := strings.TrimFunc(f, edge)
+			trimmed := trim(f)
 			if trimmed == "" {
 				if strings.HasPrefix(f, ":") && len(out) > first {
 					out[len(out)-1].colon = true
@@ -283,6 +289,18 @@ func tokenize(text string, line int) []token {
 		line++
 	}
 	return out
+}
+
+// trim drops punctuation around a word; most words have none and are told by two bytes.
+func trim(f string) string {
+	if plainEdge(f[0]) && plainEdge(f[len(f)-1]) {
+		return f
+	}
+	return strings.TrimFunc(f, edge)
+}
+
+func plainEdge(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
 // edge reports punctuation around a word. A currency sign, plus or hash stays: 120€, +34 and #12345 are no codes.

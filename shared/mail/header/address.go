@@ -338,12 +338,15 @@ func readable(s string) bool {
 	return true
 }
 
+//nolint:gochecknoglobals // constant table
+var quoting = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
 // quote keeps the quotes only where they are needed, so that "bob"@x and bob@x are the same mailbox (RFC 5321 section 4.1.2).
 func quote(s string) string {
 	if strings.IndexAny(s, " \t\"(),:;<>@[]\\") < 0 {
 		return s
 	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+	return `"` + quoting.Replace(s) + `"`
 }
 
 // Domain normalises a domain: lower case, A-labels, or a bracketed literal. False when it is none.

@@ -190,6 +190,11 @@ func newSheet(css string) *sheet {
 	return s
 }
 
+// htmlComments stand around style sheets in old mail and mean nothing there.
+//
+//nolint:gochecknoglobals // constant table
+var htmlComments = strings.NewReplacer("<!--", " ", "-->", " ")
+
 // block reads rules until the text ends. Media blocks nest at most three deep.
 func (s *sheet) block(css string, depth int) {
 	for css != "" && s.count < maxRules {
@@ -197,7 +202,7 @@ func (s *sheet) block(css string, depth int) {
 		if open < 0 {
 			return
 		}
-		prelude := strings.TrimSpace(strings.NewReplacer("<!--", " ", "-->", " ").Replace(css[:open]))
+		prelude := strings.TrimSpace(htmlComments.Replace(css[:open]))
 		if css[open] != '{' { // @import, @charset, a stray brace
 			css = css[open+1:]
 			continue

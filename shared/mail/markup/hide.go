@@ -42,12 +42,13 @@ type look struct {
 
 // hider removes what a person would not see. Only removed text counts: an empty spacer is no signal.
 type hider struct {
-	sheet  *sheet
-	counts map[Hiding]int
-	chars  int
-	short  bool // some style was not worked out
-	rules  []*rule
-	gone   []*html.Node
+	sheet   *sheet
+	counts  map[Hiding]int
+	chars   int
+	short   bool // some style was not worked out
+	rules   []*rule
+	gone    []*html.Node
+	scratch style // of the element that is being looked at
 }
 
 func (h *hider) add(kind Hiding, chars int) {
@@ -204,7 +205,8 @@ func (h *hider) style(n *html.Node) (*style, bool) {
 	if len(h.rules) == 0 && !has {
 		return nil, true
 	}
-	var s style
+	s := &h.scratch
+	*s = style{}
 	for _, r := range h.rules {
 		for _, d := range r.declare {
 			s.set(d.prop, d.value, d.important)
@@ -213,7 +215,7 @@ func (h *hider) style(n *html.Node) (*style, bool) {
 	if has {
 		declarations(inline, func(d declaration) { s.set(d.prop, d.value, d.important) })
 	}
-	return &s, true
+	return s, true
 }
 
 // hidesBox says why the element with all its content is not seen, whatever the content's own style.

@@ -45,11 +45,16 @@ const (
 	maxLinkText = 200
 )
 
+// hrefSpace drops what browsers drop inside an address, so that "java\nscript:" is seen as what it is.
+//
+//nolint:gochecknoglobals // constant table
+var hrefSpace = strings.NewReplacer("\t", "", "\n", "", " ", "%20")
+
 // NewLink judges one link. ok is false when it is not an absolute http, https, mailto or tel address; active then says that
 // it would have run something.
 func NewLink(raw, text string) (l Link, active, ok bool) {
 	var none clean.Counts
-	raw = strings.NewReplacer("\t", "", "\n", "", " ", "%20").Replace(strings.TrimSpace(clean.Text(raw, &none)))
+	raw = hrefSpace.Replace(strings.TrimSpace(clean.Text(raw, &none)))
 	scheme, _, _ := strings.Cut(raw, ":")
 	switch strings.ToLower(scheme) {
 	case "http", "https", "mailto", "tel":

@@ -33,6 +33,7 @@ type renderer struct {
 
 func render(n *html.Node, md bool, limit int) string {
 	r := &renderer{md: md, max: limit, fresh: true, bol: true}
+	r.b.Grow(limit / 16)
 	r.children(n)
 	return strings.TrimRight(r.b.String(), " \n\t")
 }
@@ -222,6 +223,9 @@ func (r *renderer) mark(m string, n *html.Node) {
 	r.b.WriteString(m)
 }
 
+//nolint:gochecknoglobals // constant table
+var linkTarget = strings.NewReplacer("(", "%28", ")", "%29", " ", "%20", "<", "%3C", ">", "%3E", `\`, "%5C")
+
 func (r *renderer) link(n *html.Node) {
 	href, _ := attr(n, "href")
 	if !r.md || href == "" || r.pre > 0 {
@@ -231,7 +235,7 @@ func (r *renderer) link(n *html.Node) {
 	depth := len(r.pending)
 	r.pending = append(r.pending, "[")
 	r.children(n)
-	target := "](" + strings.NewReplacer("(", "%28", ")", "%29", " ", "%20", "<", "%3C", ">", "%3E", `\`, "%5C").Replace(href) + ")"
+	target := "](" + linkTarget.Replace(href) + ")"
 	if len(r.pending) > depth {
 		r.drop(depth)
 		r.raw("[link" + target)
@@ -347,6 +351,17 @@ func (r *renderer) lines(s string) {
 	}
 }
 
+// special is the offset of the first character that means something in Markdown, -1 without one.
+func special(w string) int {
+	for i := range len(w) {
+		switch w[i] {
+		case '\\', '`', '*', '_', '[', ']', '<', '>', '&':
+			return i
+		}
+	}
+	return -1
+}
+
 // escape writes a word so that it stays text: a mail must not be able to write Markdown of its own, such as an image that a
 // viewer would load.
 func (r *renderer) escape(w string) {
@@ -360,7 +375,7 @@ func (r *renderer) escape(w string) {
 		}
 	}
 	for {
-		i := strings.IndexAny(w, "\\`*_[]<>&")
+		i := special(w)
 		if i < 0 {
 			r.b.WriteString(w)
 			return

@@ -11,6 +11,9 @@ func length(s string, em float64) (float64, bool) {
 	for n < len(s) && (s[n] >= '0' && s[n] <= '9' || s[n] == '.' || s[n] == '-' || s[n] == '+') {
 		n++
 	}
+	if n == 0 {
+		return 0, false
+	}
 	v, err := strconv.ParseFloat(s[:n], 64)
 	if err != nil {
 		return 0, false
