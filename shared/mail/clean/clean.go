@@ -173,7 +173,9 @@ func (f *state) selectable(r rune) bool {
 // shaping needs it. Everywhere else it only splits words that a filter looks for.
 func (f *state) joins(r rune, next string) bool {
 	n, _ := utf8.DecodeRuneInString(next)
-	if unicode.In(f.prev, joiners...) && (unicode.In(n, joiners...) || r == 0x200D) {
+	// The next one must itself stay: the Arabic letter mark belongs to the script and is removed.
+	shaped := unicode.In(n, joiners...) && !Forbidden(n)
+	if unicode.In(f.prev, joiners...) && (shaped || r == 0x200D) {
 		return true
 	}
 	return r == 0x200D && (emoji(f.prev) || f.prev == 0xFE0F) && emoji(n)

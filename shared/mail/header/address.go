@@ -366,11 +366,11 @@ func Domain(s string) (string, bool) {
 			if err != nil {
 				return "", false
 			}
-			s = ascii
+			s = strings.TrimSuffix(ascii, ".") // an ideographic full stop became one
 			break
 		}
 	}
-	if len(s) == 0 || len(s) > 253 || strings.Contains(s, "..") || s[0] == '.' || s[0] == '-' {
+	if len(s) == 0 || len(s) > 253 || strings.Contains(s, "..") || s[0] == '.' || s[0] == '-' || s[len(s)-1] == '.' {
 		return "", false
 	}
 	for i := range len(s) {
