@@ -43,7 +43,7 @@ func (p *parser) body(blocks []block) {
 		}
 		switch {
 		case doc == nil:
-			text, md = appendText(text, plain), appendText(md, plain)
+			text, md = appendText(text, plain), appendText(md, markup.Plain(plain))
 			sanitized = append(sanitized, "<pre>"+html.EscapeString(plain)+"</pre>")
 			p.textLinks(plain)
 		case plain == "":

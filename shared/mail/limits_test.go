@@ -152,7 +152,7 @@ func TestHostileInputIsBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if used, most := after.TotalAlloc-before.TotalAlloc, uint64(6*len(data)+160<<20); used > most {
+			if used, most := after.TotalAlloc-before.TotalAlloc, uint64(4*len(data)+48<<20); used > most {
 				t.Errorf("allocated %d MiB for %d MiB", used>>20, len(data)>>20)
 			}
 			if m.Text == "" && len(m.Attachments) == 0 && name != "blank lines" && name != "CR only" && name != "soft line breaks" {

@@ -1,6 +1,7 @@
 package header
 
 import (
+	"net/netip"
 	"strings"
 	"unicode/utf8"
 
@@ -343,7 +344,7 @@ var quoting = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // quote keeps the quotes only where they are needed, so that "bob"@x and bob@x are the same mailbox (RFC 5321 section 4.1.2).
 func quote(s string) string {
-	if strings.IndexAny(s, " \t\"(),:;<>@[]\\") < 0 {
+	if !strings.ContainsAny(s, " \t\"(),:;<>@[]\\") {
 		return s
 	}
 	return `"` + quoting.Replace(s) + `"`
@@ -352,12 +353,9 @@ func quote(s string) string {
 // Domain normalises a domain: lower case, A-labels, or a bracketed literal. False when it is none.
 func Domain(s string) (string, bool) {
 	if strings.HasPrefix(s, "[") {
-		for _, c := range s[1 : len(s)-1] {
-			if !strings.ContainsRune("0123456789abcdefABCDEF.:IPv", c) {
-				return "", false
-			}
-		}
-		return strings.ToLower(s), len(s) > 3
+		literal := strings.ToLower(s[1 : len(s)-1])
+		_, err := netip.ParseAddr(strings.TrimPrefix(literal, "ipv6:"))
+		return "[" + literal + "]", err == nil && !strings.Contains(literal, "%")
 	}
 	s = strings.TrimSuffix(s, ".")
 	for i := range len(s) {

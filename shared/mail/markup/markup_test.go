@@ -133,6 +133,10 @@ func TestRendering(t *testing.T) {
 		{"image link", `<a href="https://a.test"><img src="https://t.test/p.gif" alt="ALT"></a>`, "", "[link](https://a.test)"},
 		{"row", "<table><tr><td>a</td><td>b</td></tr><tr><td>c<td>d</table>", "a | b\nc | d", "a | b\nc | d"},
 		{"pre", "<pre>a\n  b</pre>", "a\n  b", "```\na\n  b\n```"},
+		{"no image out of a link", `Hi!<a href="https://a.test">x</a>`, "Hi!x", "Hi! [x](https://a.test)"},
+		{"no image out of an empty link", `Hi!<a href="https://a.test"><img></a>`, "Hi!", "Hi! [link](https://a.test)"},
+		{"no image out of text", "![x](https://t.test/p.gif)", "![x](https://t.test/p.gif)", `!\[x\](https://t.test/p.gif)`},
+		{"no way out of a fence", "<pre>```\n![x](y)</pre>", "```\n![x](y)", "```\n'''\n![x](y)\n```"},
 		{"empty emphasis", "a<b></b>b", "ab", "ab"},
 		{"escapes", "1. *x* [y](z) <i>&lt;b&gt;</i> # a_b", "1. *x* [y](z) <b> # a_b", `1\. \*x\* \[y\](z) _\<b\>_ # a_b`},
 		{"escape at the line start", "<p># a</p><p>- b</p>", "# a\n\n- b", "\\# a\n\n\\- b"},
@@ -146,6 +150,16 @@ func TestRendering(t *testing.T) {
 				t.Errorf("markdown = %q\nwant       %q", d.Markdown, c.md)
 			}
 		})
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for in, want := range map[string]string{
+		"a * b\n# c": "a * b\n# c", "![x](https://t.test)": `!\[x]\(https://t.test)`, "![x][y]\n[y]: z": "!\\[x]\\[y]\n[y]\\: z", "<img src=x>": `\<img src=x>`,
+	} {
+		if got := Plain(in); got != want {
+			t.Errorf("Plain(%q) = %q, want %q", in, got, want)
+		}
 	}
 }
 

@@ -176,16 +176,15 @@ func (r *renderer) quote(n *html.Node) {
 }
 
 func (r *renderer) preformatted(n *html.Node) {
-	fence := r.md && n.Data != plainNode
 	r.block(2)
-	if fence {
+	if r.md {
 		r.raw("```")
 		r.block(1)
 	}
 	r.pre++
 	r.children(n)
 	r.pre--
-	if fence {
+	if r.md {
 		r.block(1)
 		r.raw("```")
 	}
@@ -247,7 +246,7 @@ func (r *renderer) link(n *html.Node) {
 // raw writes s as it is at the current place.
 func (r *renderer) raw(s string) {
 	r.open()
-	r.b.WriteString(s)
+	r.marked(s)
 	r.bol = false
 }
 
@@ -274,9 +273,17 @@ func (r *renderer) open() {
 	}
 	r.space = false
 	for _, m := range r.pending {
-		r.b.WriteString(m)
+		r.marked(m)
 	}
 	r.pending = r.pending[:0]
+}
+
+// marked writes a marker. "!" and a link behind it would be an image, which a viewer loads.
+func (r *renderer) marked(m string) {
+	if m[0] == '[' && strings.HasSuffix(r.b.String(), "!") {
+		r.b.WriteByte(' ')
+	}
+	r.b.WriteString(m)
 }
 
 func (r *renderer) newLine() {
@@ -333,6 +340,13 @@ func (r *renderer) word(w string) {
 	}
 	r.bol = false
 }
+
+// Plain makes Markdown of a plain text: it stays as it is, but images, links and HTML in it are not live. Only what the sender's
+// own mail software would show as a link is one, and a plain text has none.
+func Plain(text string) string { return notLive.Replace(text) }
+
+//nolint:gochecknoglobals // constant table
+var notLive = strings.NewReplacer("![", `!\[`, "](", `]\(`, "]:", `]\:`, "][", `]\[`, "<", `\<`)
 
 // lines writes preformatted text.
 func (r *renderer) lines(s string) {

@@ -2,6 +2,8 @@ package scan
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -200,13 +202,19 @@ func TestScanKeepsEveryPartOfAnUnfoldedName(t *testing.T) {
 }
 
 func FuzzScan(f *testing.F) {
-	seeds := 0
 	for _, s := range []string{"", "\n", "A: b\n\nx", nest(3, true), nest(20, false), "From x\r\n \r\nSubject: a\rb\x00\r\r\n\r\r\n--", "Content-Type: multipart/mixed\n\n--q\n--q--\n--q\n"} {
 		f.Add([]byte(s))
-		seeds++
 	}
-	if seeds == 0 {
-		f.Fatal("no seeds")
+	files, err := filepath.Glob(filepath.Join("..", "testdata", "corpus", "*.eml"))
+	if err != nil || len(files) < 20 {
+		f.Fatalf("%d seeds, %v", len(files), err)
+	}
+	for _, name := range files {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
 	}
 	lim := limits()
 	f.Fuzz(func(t *testing.T, raw []byte) {
