@@ -29,7 +29,9 @@ type ConflictError struct {
 }
 
 // Error names the position and not the key: keys can hold addresses, and this text is logged.
-func (e *ConflictError) Error() string { return fmt.Sprintf("store: condition of op %d failed", e.Index) }
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("store: condition of op %d failed", e.Index)
+}
 
 // Unwrap makes every ConflictError an ErrConflict.
 func (e *ConflictError) Unwrap() error { return ErrConflict }
