@@ -30,7 +30,7 @@ func (o *Object) Next() bool {
 }
 
 func (o *Object) next() (bool, error) {
-	at, done, err := enter(o.data, o.at, o.depth, '{', '}', o.begun)
+	at, done, err := Step(o.data, o.at, o.depth, '{', o.begun)
 	if err != nil || done {
 		o.at = at
 		return false, err
@@ -87,7 +87,7 @@ func (a *Array) Next() bool {
 	if a.err != nil {
 		return false
 	}
-	at, done, err := enter(a.data, a.at, a.depth, '[', ']', a.begun)
+	at, done, err := Step(a.data, a.at, a.depth, '[', a.begun)
 	if err == nil && !done {
 		a.begun = true
 		var end int
@@ -102,8 +102,10 @@ func (a *Array) Next() bool {
 // Err is the fault that ended the walk; nil when the array is sound.
 func (a *Array) Err() error { return a.err }
 
-// enter steps to the next element: over the opening bracket at first, over a comma later, or over the closing one.
-func enter(data []byte, at, depth int, open, end byte, begun bool) (next int, done bool, err error) {
+// Step moves to the next element of the object or array that open, '{' or '[', begins: over the opening bracket at first,
+// over a comma later, or over the closing bracket, which is done. depth counts the container itself.
+func Step(data []byte, at, depth int, open byte, begun bool) (next int, done bool, err error) {
+	end := open + 2 // ASCII: the closing bracket stands two places behind the opening one
 	if depth > MaxDepth {
 		return at, false, ErrDepth
 	}
