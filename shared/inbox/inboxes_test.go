@@ -269,6 +269,7 @@ func TestIncludeDeletedIsForAdmins(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	in := w.inbox(acme(), "a")
+	w.advance(1e6)
 	w.inbox(acme(), "b")
 	w.inbox(globex(), "c")
 	_, err := w.services.Inboxes.Delete(ctx, acme(), in.ID)
