@@ -94,7 +94,11 @@ func newWorld(tb testing.TB) *world {
 	if w.store, err = inboxstore.New(w.engine, w.now); err != nil {
 		tb.Fatal(err)
 	}
-	keys, err := seal.New([]seal.Root{{ID: "k1", Secret: []byte(strings.Repeat("s", 32))}}, seal.Options{Clock: w.now})
+	secret := make([]byte, 32) // another one in each process: a fuzzer's workers must not accept each other's cursors
+	if _, err := rand.Read(secret); err != nil {
+		tb.Fatal(err)
+	}
+	keys, err := seal.New([]seal.Root{{ID: "k1", Secret: secret}}, seal.Options{Clock: w.now})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package inboxstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,14 +13,13 @@ import (
 
 // Bounds of the rows that hold a mail's attachments. Twenty rows can be moved with the mail in one transaction.
 const (
-	maxAttachments  = 2000 // of a mail: the scan stops at as many parts
-	attsPerRow      = 100
-	attsRowBytes    = 130 << 10
-	maxAttRows      = 20
-	maxFilenameSize = 255 // bytes of a stored file name
-	pointersPerTx   = 40
-	pointersInLast  = 24 // rows by id that fit beside everything else that Finish writes
-	rowsInLast      = 2
+	maxAttachments = 2000 // of a mail: the scan stops at as many parts
+	attsPerRow     = 100
+	attsRowBytes   = 130 << 10
+	maxAttRows     = 20
+	pointersPerTx  = 40
+	pointersInLast = 24 // rows by id that fit beside everything else that Finish writes
+	rowsInLast     = 2
 )
 
 // attsRow is some of the attachments of one mail, in the order of the mail.
@@ -52,41 +52,28 @@ func chunkAttachments(e inbox.Email, all []inbox.Attachment) []attsRow {
 
 func mergeSecrets(a, b inbox.Secrets) inbox.Secrets {
 	for _, s := range b {
-		if len(a) < 50 && !contains(a, s) {
+		if len(a) < 50 && !slices.Contains(a, s) {
 			a = append(a, s)
 		}
 	}
 	return a
 }
 
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
-// attachmentSize is a bound of the row's JSON: escaping at most makes six bytes of one.
+// attachmentSize is a bound of an attachment's JSON.
 func attachmentSize(a inbox.Attachment) int {
-	names := len(a.Filename) + len(a.FilenameOriginal) + len(a.ContentID) + len(a.ContentType)
-	return 500 + 2*names + len(a.BlobKey) + len(a.PartPath)
-}
-
-// bounded cuts what a sender can make long.
-func bounded(a inbox.Attachment) inbox.Attachment {
-	a.Filename, a.FilenameOriginal = cutBytes(a.Filename, maxFilenameSize), cutBytes(a.FilenameOriginal, maxFilenameSize)
-	a.ContentType, a.ContentID = cutBytes(a.ContentType, maxFilenameSize), cutBytes(a.ContentID, maxFilenameSize)
-	a.Disposition = cutBytes(a.Disposition, maxFilenameSize)
-	return a
-}
-
-func cutBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
+	n := 600 // ids, digests, names of members
+	for _, s := range []string{a.Filename, a.FilenameOriginal, a.ContentID, a.ContentType, a.Disposition, a.DetectedType, a.BlobKey, a.PartPath} {
+		n += encodedSize(s)
 	}
-	return strings.ToValidUTF8(s[:n], "")
+	return n
+}
+
+func kept(rows []attsRow) int {
+	n := 0
+	for _, row := range rows {
+		n += len(row.Attachments)
+	}
+	return n
 }
 
 // moveAttachments takes the rows of a mail's attachments to the other side of its deletion.

@@ -48,7 +48,8 @@ func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string
 	if next.Thread, err = s.thread(ctx, &b, next, p.References); err != nil {
 		return fmt.Errorf("thread: %w", err)
 	}
-	next = fit(next)
+	rows := chunkAttachments(next, p.Attachments)
+	next = fit(next, kept(rows) < len(p.Attachments))
 	b.replace(mailKey(next.Workspace, next.ID, docSort), revision, next)
 	b.drop(outboxKey(next.ID), store.Exists())
 	if p.Body != nil {
@@ -58,7 +59,7 @@ func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string
 		return fmt.Errorf("digests: %w", err)
 	}
 	b.reindex(row.Email, next)
-	if err := s.putAttachments(ctx, &b, next, p.Attachments); err != nil {
+	if err := s.putAttachments(ctx, &b, next, rows); err != nil {
 		return err
 	}
 	return s.commit(ctx, &b)
@@ -86,9 +87,8 @@ func merge(now inbox.Email, p inbox.Processed) inbox.Email {
 // putAttachments adds the rows of the attachments to b. What does not fit beside the rest goes in transactions before it,
 // which can be repeated; nobody sees those rows as long as the mail does not say that it has attachments, or they are listed
 // a moment early.
-func (s *Store) putAttachments(ctx context.Context, b *batch, e inbox.Email, all []inbox.Attachment) error {
+func (s *Store) putAttachments(ctx context.Context, b *batch, e inbox.Email, rows []attsRow) error {
 	deleted := !e.DeletedAt.IsZero()
-	rows := chunkAttachments(e, all)
 	early := len(rows) > rowsInLast
 	for i, row := range rows {
 		k := key(attsPartition(e.Workspace, e.Inbox, deleted), attsSort(e.ID, i))
@@ -104,15 +104,15 @@ func (s *Store) putAttachments(ctx context.Context, b *batch, e inbox.Email, all
 			return fmt.Errorf("attachment rows: %w", err)
 		}
 	}
-	var kept []inbox.Attachment
+	var all []inbox.Attachment
 	for _, row := range rows {
-		kept = append(kept, row.Attachments...)
+		all = append(all, row.Attachments...)
 	}
-	if len(kept) <= pointersInLast {
-		b.attachments(e.Workspace, kept)
+	if len(all) <= pointersInLast {
+		b.attachments(e.Workspace, all)
 		return nil
 	}
-	for chunk := range slices.Chunk(kept, pointersPerTx) {
+	for chunk := range slices.Chunk(all, pointersPerTx) {
 		var own batch
 		own.attachments(e.Workspace, chunk)
 		if err := s.commit(ctx, &own); err != nil {
@@ -126,61 +126,4 @@ func (b *batch) attachments(ws string, list []inbox.Attachment) {
 	for _, a := range list {
 		b.set(attKey(ws, a.ID), a)
 	}
-}
-
-// Bounds of a mail's row; the raw mail has everything.
-const (
-	fitAddresses = 100
-	fitLinks     = 200
-	fitURL       = 2048
-	fitText      = 1000
-	fitList      = 100
-)
-
-// fit cuts what a sender can make long, so that the row stays far below the engine's bound, and says so in a warning.
-func fit(e inbox.Email) inbox.Email {
-	cut := false
-	text := func(s *string, n int) {
-		if len(*s) > n {
-			*s, cut = cutBytes(*s, n), true
-		}
-	}
-	list := func(a []inbox.Address) []inbox.Address {
-		if len(a) > fitAddresses {
-			a, cut = a[:fitAddresses], true
-		}
-		a = slices.Clone(a)
-		for i := range a {
-			text(&a[i].Name, 200)
-			text(&a[i].Address, 320)
-		}
-		return a
-	}
-	c := &e.Content
-	text(&c.Subject, fitText)
-	text(&c.MessageID, fitText)
-	text(&c.Snippet, fitText)
-	c.From, c.ReplyTo, c.To, c.CC = list(c.From), list(c.ReplyTo), list(c.To), list(c.CC)
-	if len(e.Links) > fitLinks {
-		e.Links, cut = e.Links[:fitLinks], true
-	}
-	links := make([]inbox.Link, 0, len(e.Links))
-	for _, l := range e.Links {
-		if len(l.URL) > fitURL { // half a link is worse than none
-			cut = true
-			continue
-		}
-		text(&l.Text, 300)
-		links = append(links, l)
-	}
-	e.Links = links
-	if len(e.Warnings) > fitList {
-		e.Warnings, cut = e.Warnings[:fitList], true
-	}
-	if cut {
-		e.Warnings = append(slices.Clone(e.Warnings), inbox.Warning{
-			Code: "row_cut", Detail: "Long names, addresses or links were cut; the raw mail has them.",
-		})
-	}
-	return e
 }

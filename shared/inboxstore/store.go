@@ -118,8 +118,12 @@ func conflictAt(err error) int {
 	return -1
 }
 
-// failed names the step, and tells a caller of an engine that can't serve now to come again.
+// failed names the step, tells a caller of an engine that can't serve now to come again, and a worker of a row that no
+// engine will ever take not to.
 func failed(step string, err error) error {
+	if errors.Is(err, store.ErrTooLarge) {
+		return apperr.New(apperr.TooLarge, "", "This is too large to be stored.").Because(fmt.Errorf("%s: %w", step, err))
+	}
 	if errors.Is(err, store.ErrUnavailable) {
 		e := apperr.New(apperr.Unavailable, "", "Storage can't be reached at the moment.", "Repeat the call in a moment.")
 		e.RetryAfter = time.Second
