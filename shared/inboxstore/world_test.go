@@ -79,14 +79,13 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, clock: time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)}
-	now := func() time.Time { return w.clock }
-	e, err := embedded.Open(filepath.Join(t.TempDir(), "store.db"), embedded.Options{Clock: now, NoSync: true})
+	e, err := embedded.Open(filepath.Join(t.TempDir(), "store.db"), embedded.Options{Clock: w.now, NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
 	w.engine = &dying{e, -1}
-	w.Store, err = inboxstore.New(w.engine, now)
+	w.Store, err = inboxstore.New(w.engine, w.now)
 	w.must(err)
 	for _, x := range []struct{ org, ws, box, name string }{{orgA, wsA, boxA, "acme"}, {orgB, wsB, boxB, "globex"}} {
 		w.must(w.CreateOrganization(t.Context(), inbox.Organization{ID: x.org, Slug: x.name, Name: x.name}))
@@ -99,6 +98,8 @@ func newWorld(t testing.TB) *world {
 	}
 	return w
 }
+
+func (w *world) now() time.Time { return w.clock }
 
 func (w *world) must(err error) {
 	w.t.Helper()
