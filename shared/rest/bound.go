@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/buzon-mail/buzon/shared/jsonwalk"
 	"github.com/buzon-mail/buzon/shared/op"
 )
 
@@ -94,8 +95,12 @@ func (b *bound) Marshal(w io.Writer, _ string, v any) error {
 }
 
 // Unmarshal decodes a body that the strict walk has already accepted.
-func (b *bound) Unmarshal(_ string, data []byte, v any) error {
-	err := json.Unmarshal(data, v)
+func (b *bound) Unmarshal(_ string, data []byte, v any) (err error) {
+	if loose, ok := v.(*any); ok { // huma validates this one and drops it
+		*loose, err = jsonwalk.Decode(data)
+	} else {
+		err = json.Unmarshal(data, v)
+	}
 	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		// encoding/json names Go's types; the caller gets JSON's words.
 		return errors.New("the member " + mismatch.Field + " has a value that can't be used here")

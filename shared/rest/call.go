@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	errPanic = errors.New("panic")
+	errFault = errors.New("rest: a fault of ours")
 	errForm  = errors.New("rest: forms are not read")
 )
 

@@ -24,7 +24,8 @@ type nothing struct{}
 // Define makes an operation from its declaration and the function that serves it. Fields of I carry huma's tags (path,
 // query, header), the field Body is the JSON body; cookies and forms are not read. O has a field Body, may have Status (an
 // int; 0 is the declared one), and fields with a header tag (string, int, time.Time, fmt.Stringer; empty: not sent). The
-// handler finds caller and workspace in its context (op.CallerFrom, op.TenantFrom).
+// handler finds caller and workspace in its context (op.CallerFrom, op.TenantFrom). What it returns belongs to the route from
+// then on: a nil slice that is a member of Body becomes an empty one, so that a list is never null.
 func Define[I, O any](spec op.Spec, handle func(context.Context, *I) (*O, error)) op.Operation {
 	if spec.Status == 0 {
 		spec.Status = http.StatusOK

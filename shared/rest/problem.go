@@ -48,10 +48,14 @@ type Problem struct {
 	RequestID string          `json:"request_id,omitempty" doc:"Name it when you report the failure"`
 }
 
-// Problem renders the document of an error for callers that answer in another frame. The text of an error that is not an
-// *apperr.Error is not in it.
+// Problem renders the document of an error for callers that answer in another frame. The text of a fault of ours is not in
+// it.
 func (a *API) Problem(ctx context.Context, err error) []byte {
-	return a.document(ctx, apperr.From(err))
+	e := apperr.From(err)
+	if e.Kind == apperr.Internal {
+		e = fixed()
+	}
+	return a.document(ctx, e)
 }
 
 func (a *API) document(ctx context.Context, e *apperr.Error) []byte {
@@ -97,8 +101,11 @@ func (a *API) classify(ctx context.Context, operation string, err error) *apperr
 	}
 	a.deps.Logger.LogAttrs(ctx, slog.LevelError, "operation failed", slog.String("operation", operation),
 		slog.String("request_id", a.deps.RequestID(ctx)), slog.String("error", err.Error()))
-	return apperr.From(errors.New("")) // an Internal error made by hand may carry text that was meant for the log
+	return fixed()
 }
+
+// fixed is what a caller reads of any fault of ours. An Internal error made by hand may carry text that was meant for the log.
+func fixed() *apperr.Error { return apperr.From(errFault) }
 
 // challenge tells a client how to come back with what it lacks (RFC 6750 section 3).
 func (a *API) challenge(h http.Header, e *apperr.Error) {

@@ -325,6 +325,14 @@ func TestSecretsStayInside(t *testing.T) {
 			}
 		})
 	}
+	t.Run("in another frame", func(t *testing.T) {
+		w := newWorld(t)
+		for _, err := range []error{internal, errors.New(secret)} {
+			if text := string(w.api.Problem(t.Context(), err)); strings.Contains(text, secret) || !strings.Contains(text, `"internal"`) {
+				t.Errorf("got %s", text)
+			}
+		}
+	})
 	t.Run("authenticator", func(t *testing.T) {
 		w := newWorld(t)
 		got := w.do("GET", "/api/v1/session", "outage", "")

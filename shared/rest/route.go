@@ -72,7 +72,7 @@ func (t *route) rescue(w http.ResponseWriter, r *http.Request) {
 	a.deps.Logger.LogAttrs(r.Context(), slog.LevelError, "operation panicked", slog.String("operation", t.op.Name),
 		slog.String("request_id", a.deps.RequestID(r.Context())), slog.String("error", fmt.Sprint(p)),
 		slog.String("stack", string(debug.Stack())))
-	e := apperr.From(errPanic)
+	e := fixed()
 	a.send(w, statuses[e.Kind], problemType, a.document(r.Context(), e))
 }
 
