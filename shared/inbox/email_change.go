@@ -102,7 +102,7 @@ func (s *Emails) Restore(ctx context.Context, a Actor, id string) (EmailView, er
 }
 
 func (s *Emails) change(ctx context.Context, a Actor, id string, change func(*Email) error) (EmailView, error) {
-	if _, _, err := s.find(ctx, a, id, false); err != nil {
+	if _, _, err := s.d.email(ctx, a, id, false); err != nil {
 		return EmailView{}, err
 	}
 	e, err := s.d.Emails.UpdateEmail(ctx, a.Workspace, id, change)

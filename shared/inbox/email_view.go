@@ -60,7 +60,7 @@ func (s *Emails) Get(ctx context.Context, a Actor, id string, r EmailRead) (Emai
 	if err := r.check(a); err != nil {
 		return EmailView{}, err
 	}
-	e, body, err := s.find(ctx, a, id, len(r.Include) > 0)
+	e, body, err := s.d.email(ctx, a, id, len(r.Include) > 0)
 	if err != nil {
 		return EmailView{}, err
 	}

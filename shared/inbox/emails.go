@@ -205,11 +205,7 @@ func Statuses() []Status {
 	return []Status{StatusReceived, StatusProcessing, StatusProcessed, StatusFailed, StatusQuarantined}
 }
 
-// find reads a mail that the caller may act on: not in a deleted inbox.
-func (s *Emails) find(ctx context.Context, a Actor, id string, body bool) (Email, *Body, error) {
-	return s.d.email(ctx, a, id, body)
-}
-
+// email reads a mail, deleted or not, that the caller may act on: not one of a deleted inbox.
 func (d Deps) email(ctx context.Context, a Actor, id string, body bool) (Email, *Body, error) {
 	if !validID("email", id) {
 		return Email{}, nil, NoEmail()

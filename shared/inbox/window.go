@@ -33,10 +33,8 @@ type lister[T any] struct {
 // collect returns at most limit rows and the key to go on behind; an empty key is the end. It reads one row more than it
 // returns: only so it knows whether anything follows.
 func (l *lister[T]) collect(ctx context.Context) (rows []T, next string, err error) {
-	after, size := l.after, l.limit+1
-	if l.match != nil {
-		size = windowPage
-	}
+	// The first page of a window is no larger than that of a list without filters: most filters find their rows at once.
+	after, size := l.after, min(l.limit+1, windowPage)
 	for range windowPages {
 		page, more, err := l.read(ctx, after, size)
 		if err != nil {
@@ -56,7 +54,7 @@ func (l *lister[T]) collect(ctx context.Context) (rows []T, next string, err err
 			return rows, "", nil
 		}
 		after = more
-		if l.match == nil {
+		if size = windowPage; l.match == nil {
 			size = l.limit + 1 - len(rows)
 		}
 	}

@@ -26,9 +26,11 @@ func (s *Store) Emails(ctx context.Context, r inbox.EmailRange) ([]inbox.Summary
 	if err != nil {
 		return nil, "", failed("emails", err)
 	}
-	rows, err := decodeAll[inbox.Summary](items)
-	if err != nil {
-		return nil, "", failed("emails", err)
+	rows := make([]inbox.Summary, len(items))
+	for i, item := range items {
+		if rows[i], err = decodeSummary(item); err != nil {
+			return nil, "", failed("emails", err)
+		}
 	}
 	return rows, next, nil
 }
@@ -151,13 +153,18 @@ func (b *batch) reindex(old, next inbox.Email) {
 	summary := inbox.Summarize(next)
 	for _, k := range indexKeys(next) {
 		keep[k] = true
-		b.set(k, summary)
+		b.index(k, summary)
 	}
 	for _, k := range indexKeys(old) {
 		if !keep[k] {
 			b.drop(k, store.Condition{})
 		}
 	}
+}
+
+// index writes a mail's row in one of its lists.
+func (b *batch) index(k store.Key, s inbox.Summary) {
+	b.ops = append(b.ops, store.Put(encodeSummary(k, s), store.Condition{}))
 }
 
 // countMove follows a deletion or restoration in the counters.

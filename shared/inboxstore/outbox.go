@@ -90,7 +90,7 @@ func (s *Store) putReceived(ctx context.Context, mails []inbox.Email) ([]inbox.E
 			b.set(outboxKey(e.ID), outboxRow{Workspace: e.Workspace, Inbox: e.Inbox})
 			summary := inbox.Summarize(e)
 			for _, k := range indexKeys(e) {
-				b.set(k, summary)
+				b.index(k, summary)
 			}
 			for len(owner) < len(b.ops) {
 				owner = append(owner, i)
