@@ -102,10 +102,19 @@ func (s *Emails) Restore(ctx context.Context, a Actor, id string) (EmailView, er
 }
 
 func (s *Emails) change(ctx context.Context, a Actor, id string, change func(*Email) error) (EmailView, error) {
-	if _, _, err := s.d.email(ctx, a, id, false); err != nil {
-		return EmailView{}, err
+	if !validID("email", id) {
+		return EmailView{}, NoEmail()
 	}
-	e, err := s.d.Emails.UpdateEmail(ctx, a.Workspace, id, change)
+	hidden, err := s.d.Emails.Hidden(ctx, a.Workspace)
+	if err != nil {
+		return EmailView{}, fmt.Errorf("hidden inboxes of %s: %w", a.Workspace, err)
+	}
+	e, err := s.d.Emails.UpdateEmail(ctx, a.Workspace, id, func(e *Email) error {
+		if hidden[e.Inbox] {
+			return NoEmail()
+		}
+		return change(e)
+	})
 	if err != nil {
 		return EmailView{}, fmt.Errorf("change email %s: %w", id, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -388,5 +389,33 @@ func TestDeleteAndRestoreMail(t *testing.T) {
 	}
 	if got := ids(w.list(globex(), inbox.EmailQuery{})); got != foreign.ID {
 		t.Errorf("globex sees %s", got)
+	}
+}
+
+func TestConcurrentUpdates(t *testing.T) {
+	w := newWorld(t)
+	w.inbox(globex(), "a")
+	mail := w.deliver(w.inbox(acme(), "a"), nil)
+	const n = 8
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			_, errs[i] = w.services.Emails.Update(t.Context(), acme(), mail.ID, inbox.EmailPatch{AddLabels: []string{fmt.Sprintf("l%d", i)}, IfVersion: 1})
+		})
+	}
+	wg.Wait()
+	won := 0
+	for _, err := range errs {
+		switch {
+		case err == nil:
+			won++
+		case !apperr.Is(err, apperr.Stale) && !apperr.Is(err, apperr.Conflict):
+			t.Error(err)
+		}
+	}
+	rows := w.list(acme(), inbox.EmailQuery{})
+	if won != 1 || len(rows[0].Labels) != 1 || rows[0].Version != 2 {
+		t.Errorf("%d won, the mail is %+v", won, rows[0])
 	}
 }

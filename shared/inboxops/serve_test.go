@@ -50,7 +50,9 @@ func (w *world) Authenticate(_ context.Context, h http.Header) (*op.Caller, erro
 
 func (w *world) Challenge(string, []string) (string, map[string]any) { return "Bearer", nil }
 
-func (w *world) Open(context.Context, string) (io.ReadCloser, error) { return nil, errors.New("no blobs") }
+func (w *world) Open(context.Context, string) (io.ReadCloser, error) {
+	return nil, errors.New("no blobs")
+}
 
 func (w *world) SignedURL(_ context.Context, a inbox.Attachment, ttl time.Duration) (string, time.Time, error) {
 	return "https://files.test/" + a.BlobKey, clock().Add(ttl), nil

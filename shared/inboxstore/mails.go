@@ -84,9 +84,13 @@ func (s *Store) Duplicate(ctx context.Context, of inbox.Email, msgKey string) (i
 func (s *Store) claimDigests(
 	ctx context.Context, b *batch, of inbox.Email, msgKey string,
 ) (id, how string, err error) {
-	digests := []struct{ sort, how string }{{"raw/" + of.RawSHA256, sameRaw}}
+	type digest struct{ sort, how string }
+	var digests []digest
+	if of.RawSHA256 != "" { // without this, all mails without a digest would be one
+		digests = append(digests, digest{"raw/" + of.RawSHA256, sameRaw})
+	}
 	if msgKey != "" {
-		digests = append(digests, struct{ sort, how string }{"key/" + msgKey, sameMessage})
+		digests = append(digests, digest{"key/" + msgKey, sameMessage})
 	}
 	for _, d := range digests {
 		k := dupKey(of.Workspace, of.Inbox, d.sort)
@@ -108,6 +112,9 @@ func (s *Store) claimDigests(
 
 // Discard implements pipeline.Mails. The mail's row becomes a tombstone that expires.
 func (s *Store) Discard(ctx context.Context, id, duplicateOf string) error {
+	if id == duplicateOf {
+		return fmt.Errorf("inboxstore: discard %s as a duplicate of itself", id)
+	}
 	for range attempts {
 		place, err := s.outbox(ctx, id)
 		if apperr.Is(err, apperr.NotFound) {

@@ -254,8 +254,17 @@ func TestDuplicate(t *testing.T) {
 	_, _, err = w.Duplicate(ctx, elsewhere, "k1")
 	wantKind(t, err, apperr.NotFound)
 
+	if err := w.Discard(ctx, resent.ID, resent.ID); err == nil {
+		t.Error("a mail was discarded as a duplicate of itself")
+	}
 	w.must(w.Discard(ctx, resent.ID, first.ID))
 	w.must(w.Discard(ctx, resent.ID, first.ID))
+	blank, other := w.mail(), w.mail()
+	blank.RawSHA256, other.RawSHA256 = "", ""
+	for _, e := range []inbox.Email{blank, other} {
+		_, _, err = w.Duplicate(ctx, e, "")
+		wantKind(t, err, apperr.NotFound)
+	}
 	_, _, err = w.Email(ctx, wsA, resent.ID, true)
 	wantKind(t, err, apperr.NotFound)
 	// The discarded mail's bytes lead to the one that was kept.
@@ -360,4 +369,35 @@ func TestHostileSizes(t *testing.T) {
 	}
 	_, err = w.UpdateEmail(t.Context(), wsA, got.ID, func(e *inbox.Email) error { e.DeletedAt = w.clock; return nil })
 	w.must(err)
+}
+
+func TestEngineDown(t *testing.T) {
+	w := newWorld(t)
+	e := w.mail()
+	w.accept(e)
+	w.engine.left = 0
+	for name, err := range map[string]error{
+		"intake": w.PutIntake(t.Context(), intake(w.mail())),
+		"update": func() error {
+			_, err := w.UpdateEmail(t.Context(), wsA, e.ID, func(e *inbox.Email) error { e.Labels = []string{"x"}; return nil })
+			return err
+		}(),
+		"claim":   func() error { _, err := w.ClaimMail(t.Context(), e.ID); return err }(),
+		"discard": w.Discard(t.Context(), e.ID, "email_other"),
+		"domain":  func() error { _, err := w.AddDomain(t.Context(), orgA, "x.test"); return err }(),
+	} {
+		if a := apperr.From(err); a.Kind != apperr.Unavailable || a.RetryAfter == 0 {
+			t.Errorf("%s: %v, want unavailable with a time to come again", name, err)
+		}
+	}
+	w.engine.left = -1
+	if got := w.stored(e); got.Status != inbox.StatusReceived || len(got.Labels) != 0 {
+		t.Errorf("what failed changed the mail: %+v", got)
+	}
+	// A row that no engine takes is the worker's to give up on.
+	claimed, err := w.ClaimMail(t.Context(), e.ID)
+	w.must(err)
+	p := result(claimed)
+	p.Body.Text = strings.Repeat("x", 400<<10)
+	wantKind(t, w.Finish(t.Context(), p, ""), apperr.TooLarge)
 }
