@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // place is where an argument goes in the request.
@@ -107,6 +109,9 @@ func parameterOf(f reflect.StructField) (p field, ok bool, err error) {
 	t := f.Type
 	if t.Kind() == reflect.Slice {
 		p.array, t = true, t.Elem()
+	}
+	if w, ok := reflect.New(t).Interface().(huma.ParamWrapper); ok { // a parameter that knows whether it was there
+		t = w.Receiver().Type()
 	}
 	if p.place != inQuery && p.array {
 		return p, false, fmt.Errorf("optool: field %s: only query parameters can be arrays", f.Name)

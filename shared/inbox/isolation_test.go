@@ -1,0 +1,150 @@
+package inbox_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/inbox"
+)
+
+// tenant is one side of the property: everything it writes carries its mark.
+type tenant struct {
+	actor   inbox.Actor
+	mark    string
+	slugs   []string
+	ids     []string // of inboxes, mails and attachments, its own
+	cursors []string
+}
+
+// play drives the services with random operations of both tenants. Each uses any id it has ever heard of, the other one's
+// too, and any cursor. Whatever comes back, result or error, must not hold the other's mark.
+func play(t *testing.T, seed uint64, steps int) {
+	w := newWorld(t)
+	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a repeatable sequence, not a secret
+	sides := []*tenant{{actor: acme(), mark: "acme"}, {actor: globex(), mark: "globex"}}
+	for i := range steps {
+		me, other := sides[i%2], sides[(i+1)%2]
+		out, err := w.step(r, me, other)
+		var text string
+		if err != nil {
+			e := apperr.From(err)
+			if e.Kind == apperr.Internal {
+				t.Fatalf("seed %d step %d: %v", seed, i, err)
+			}
+			text = fmt.Sprintf("%s %s %v %v", e.Name(), e.Public, e.Fixes, e.Details)
+		} else {
+			b, err := json.Marshal(out)
+			w.must(err)
+			text = string(b)
+		}
+		if strings.Contains(text, other.mark) || strings.Contains(text, other.actor.Workspace) || strings.Contains(text, other.actor.Organization) {
+			t.Fatalf("seed %d step %d: %s sees %s: %.600s", seed, i, me.mark, other.mark, text)
+		}
+	}
+	for _, s := range sides {
+		if len(s.ids) < 20 || len(s.cursors) == 0 {
+			t.Errorf("seed %d: %s had %d ids and %d cursors: nothing was tried", seed, s.mark, len(s.ids), len(s.cursors))
+		}
+	}
+}
+
+func any1(r *rand.Rand, lists ...[]string) string {
+	var all []string
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return all[r.IntN(len(all))]
+}
+
+func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
+	ctx, s, a := w.tb.Context(), w.services, me.actor
+	id, slug := any1(r, me.ids, me.ids, other.ids), any1(r, me.slugs, other.slugs)
+	page := inbox.PageRequest{Limit: 1 + r.IntN(3)}
+	if r.IntN(3) == 0 {
+		page.Cursor = any1(r, me.cursors, other.cursors)
+	}
+	a.ReadCodes = r.IntN(2) == 0
+	switch r.IntN(12) {
+	case 0, 1:
+		slug := fmt.Sprintf("box-%d", r.IntN(8))
+		in, _, err := s.Inboxes.Upsert(ctx, a, inbox.InboxPatch{Slug: slug, DisplayName: inbox.Set(me.mark)})
+		if err != nil {
+			return nil, err
+		}
+		me.slugs, me.ids = append(me.slugs, slug), append(me.ids, in.ID)
+		w.mark(in, me)
+		return in, nil
+	case 2:
+		out, _, err := s.Inboxes.Upsert(ctx, a, inbox.InboxPatch{ID: id, Address: "x@" + other.mark + ".invalid", State: inbox.Set(inbox.StatePaused)})
+		return out, err
+	case 3:
+		return s.Inboxes.Get(ctx, a, id, r.IntN(2) == 0)
+	case 4:
+		out, err := s.Inboxes.List(ctx, a, inbox.InboxQuery{IncludeDeleted: r.IntN(2) == 0}, page)
+		return me.keep(out.Next, out, err)
+	case 5:
+		return s.Inboxes.Delete(ctx, a, id)
+	case 6:
+		return s.Inboxes.Restore(ctx, a, id)
+	case 7:
+		q := inbox.EmailQuery{IncludeDeleted: r.IntN(2) == 0}
+		if r.IntN(2) == 0 {
+			q.Inbox = slug
+		}
+		if r.IntN(3) == 0 {
+			q.Q = other.mark
+		}
+		out, err := s.Emails.List(ctx, a, q, page)
+		return me.keep(out.Next, out, err)
+	case 8:
+		return s.Emails.Get(ctx, a, id, inbox.EmailRead{Include: []string{"text", "html", "headers"}, IncludeDeleted: r.IntN(2) == 0})
+	case 9:
+		out, err := s.Emails.Update(ctx, a, id, inbox.EmailPatch{AddLabels: []string{me.mark}, Handled: inbox.Set(true)})
+		if err == nil && r.IntN(2) == 0 {
+			return s.Emails.Delete(ctx, a, id)
+		}
+		return out, err
+	case 10:
+		return s.Emails.Restore(ctx, a, id)
+	}
+	q := inbox.AttachmentQuery{Email: id}
+	if r.IntN(2) == 0 {
+		q = inbox.AttachmentQuery{Inbox: slug}
+	}
+	if r.IntN(2) == 0 {
+		return s.Attachments.DownloadURL(ctx, a, id, 0)
+	}
+	out, err := s.Attachments.List(ctx, a, q, page)
+	return me.keep(out.Next, out, err)
+}
+
+func (x *tenant) keep(cursor string, out any, err error) (any, error) {
+	if cursor != "" {
+		x.cursors = append(x.cursors, cursor)
+	}
+	return out, err
+}
+
+// mark delivers a mail that carries the tenant's mark everywhere.
+func (w *world) mark(in inbox.Inbox, me *tenant) {
+	w.deliver(in, func(p *inbox.Processed) {
+		a := attachment(p.Email, me.mark+".pdf", 1)
+		p.Attachments = []inbox.Attachment{a}
+		p.Email.Content.Subject, p.Email.Content.Snippet = me.mark, me.mark
+		p.Body = &inbox.Body{Text: me.mark, HTML: me.mark, Headers: []inbox.Header{{Name: "X", Value: me.mark}}}
+		me.ids = append(me.ids, p.Email.ID, a.ID)
+	})
+}
+
+func TestTenantsNeverMeet(t *testing.T) {
+	for seed := range uint64(6) {
+		play(t, seed, 600)
+	}
+}

@@ -1,0 +1,160 @@
+package inboxstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/store"
+)
+
+// A list decodes a hundred summaries where everything else decodes one row, so index rows are not JSON: the fields stand in a
+// fixed order, numbers as varints, texts with their length. A later version adds fields at the end, and a decoder takes what is
+// missing there for zero. BenchmarkSummary compares it with JSON: more than ten times cheaper, a quarter of the allocations.
+var errSummary = errors.New("inboxstore: damaged index row")
+
+func encodeSummary(key store.Key, s inbox.Summary) store.Item {
+	e := encoder{make([]byte, 0, 512)}
+	for _, text := range []string{s.ID, s.Inbox, s.Thread, string(s.Status), s.Reason, s.Category, s.Subject, s.Snippet} {
+		e.text(text)
+	}
+	e.texts(s.Labels)
+	e.texts(s.Flags)
+	e.texts(s.Secrets)
+	e.addresses(s.From)
+	e.addresses(s.To)
+	for _, t := range []time.Time{s.HandledAt, s.ReceivedAt, s.DeletedAt} {
+		e.time(t)
+	}
+	for _, n := range []uint64{uint64(max(s.Size, 0)), uint64(s.Attachments), uint64(s.Codes), uint64(s.Links), s.Version} {
+		e.number(n)
+	}
+	return store.Item{Key: key, Format: format, Revision: 1, Data: e.b}
+}
+
+func decodeSummary(item store.Item) (inbox.Summary, error) {
+	if item.Format > format {
+		return inbox.Summary{}, fmt.Errorf("%w: index row has %d", store.ErrFormat, item.Format)
+	}
+	d := decoder{rest: string(item.Data)} // the texts are parts of this one copy
+	s := inbox.Summary{ID: d.text(), Inbox: d.text(), Thread: d.text(), Status: inbox.Status(d.text()), Reason: d.text(), Category: d.text()}
+	s.Subject, s.Snippet = d.text(), d.text()
+	s.Labels, s.Flags, s.Secrets = d.texts(), d.texts(), d.texts()
+	s.From, s.To = d.addresses(), d.addresses()
+	s.HandledAt, s.ReceivedAt, s.DeletedAt = d.time(), d.time(), d.time()
+	s.Size, s.Attachments, s.Codes, s.Links = int64(d.number()), int(d.number()), int(d.number()), int(d.number())
+	s.Version = d.number()
+	if d.bad {
+		return inbox.Summary{}, errSummary
+	}
+	return s, nil
+}
+
+type encoder struct{ b []byte }
+
+func (e *encoder) number(n uint64) { e.b = binary.AppendUvarint(e.b, n) }
+
+func (e *encoder) text(s string) {
+	e.number(uint64(len(s)))
+	e.b = append(e.b, s...)
+}
+
+func (e *encoder) texts(list []string) {
+	e.number(uint64(len(list)))
+	for _, s := range list {
+		e.text(s)
+	}
+}
+
+func (e *encoder) addresses(list []inbox.Address) {
+	e.number(uint64(len(list)))
+	for _, a := range list {
+		e.text(a.Name)
+		e.text(a.Address)
+	}
+}
+
+// time keeps milliseconds, one more than there are: 0 is no time.
+func (e *encoder) time(t time.Time) {
+	if t.IsZero() {
+		e.number(0)
+		return
+	}
+	e.number(uint64(max(t.UnixMilli(), 0)) + 1)
+}
+
+// decoder reads what encoder wrote; after damage everything it returns is zero.
+type decoder struct {
+	rest string
+	bad  bool
+}
+
+func (d *decoder) number() uint64 {
+	var n uint64
+	for i := range min(len(d.rest), binary.MaxVarintLen64) {
+		c := d.rest[i]
+		n |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			d.rest = d.rest[i+1:]
+			return n
+		}
+	}
+	d.bad = d.bad || d.rest != "" // the end is an older version's
+	d.rest = ""
+	return 0
+}
+
+func (d *decoder) text() string {
+	n := d.number()
+	if n > uint64(len(d.rest)) {
+		d.bad, d.rest = true, ""
+		return ""
+	}
+	s := d.rest[:n]
+	d.rest = d.rest[n:]
+	return s
+}
+
+// count bounds a list by what is left: each item takes at least a byte.
+func (d *decoder) count() int {
+	n := d.number()
+	if n > uint64(len(d.rest)) {
+		d.bad, d.rest = true, ""
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) texts() []string {
+	n := d.count()
+	if n == 0 {
+		return nil
+	}
+	list := make([]string, n)
+	for i := range list {
+		list[i] = d.text()
+	}
+	return list
+}
+
+func (d *decoder) addresses() []inbox.Address {
+	n := d.count()
+	if n == 0 {
+		return nil
+	}
+	list := make([]inbox.Address, n)
+	for i := range list {
+		list[i] = inbox.Address{Name: d.text(), Address: d.text()}
+	}
+	return list
+}
+
+func (d *decoder) time() time.Time {
+	n := d.number()
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(n - 1)).UTC()
+}
