@@ -2,18 +2,16 @@ package pipeline
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"log/slog"
-	"syscall"
+	"strings"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/queue"
 )
 
 // The bounds of what is accepted.
@@ -30,7 +28,7 @@ type IntakeDeps struct {
 	Recipients Recipients
 	Outbox     Outbox
 	Blobs      Blobs
-	Queue      Sender
+	Queue      queue.Queue
 	Logger     *slog.Logger
 	Clock      func() time.Time // time.Now when nil
 	NewID      NewID            // MonotonicIDs when nil; fixed ones make demo data repeatable
@@ -39,12 +37,14 @@ type IntakeDeps struct {
 // IntakeOptions bound the intake.
 type IntakeOptions struct {
 	MaxBytes int64 // of one mail; MaxRaw when 0
+	Memory   int64 // bytes of mail that may be on their way at once, over all senders; 256 MiB when 0
 }
 
 // Intake accepts mail: the raw bytes first, then the outbox row, and only then may anybody say 250. It parses nothing.
 type Intake struct {
-	deps IntakeDeps
-	max  int64
+	deps   IntakeDeps
+	max    int64
+	budget *budget
 }
 
 // NewIntake checks the dependencies.
@@ -61,7 +61,10 @@ func NewIntake(deps IntakeDeps, opts IntakeOptions) (*Intake, error) {
 	if opts.MaxBytes <= 0 {
 		opts.MaxBytes = MaxRaw
 	}
-	return &Intake{deps: deps, max: opts.MaxBytes}, nil
+	if opts.Memory <= 0 {
+		opts.Memory = 256 << 20
+	}
+	return &Intake{deps: deps, max: opts.MaxBytes, budget: &budget{left: opts.Memory}}, nil
 }
 
 // Recipient finds the inbox behind an address.
@@ -81,16 +84,17 @@ func (n *Intake) Accept(ctx context.Context, in inbox.Incoming) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	row := inbox.Intake{ID: id, RawKey: "raw/" + now.Format("2006/01/02/") + id + ".eml", From: in.From, RemoteIP: in.RemoteIP, HELO: in.HELO}
-	body := &counted{r: in.Body, hash: sha256.New(), max: n.max}
-	if err := n.deps.Blobs.Put(ctx, row.RawKey, body); err != nil {
+	row := inbox.Intake{ID: id, RawKey: "raw/" + now.Format("2006/01/02/") + strings.ToLower(id) + ".eml", From: in.From, RemoteIP: in.RemoteIP, HELO: in.HELO}
+	body, err := n.budget.read(ctx, in.Body, n.max)
+	defer body.release()
+	if err != nil {
+		return "", unavailable("receive the mail", err)
+	}
+	if err := n.deps.Blobs.Put(ctx, row.RawKey, body.reader(), body.size); err != nil {
 		n.discard(ctx, row.RawKey)
-		if body.err != nil { // the transport's own failure explains more than the store's
-			err = body.err
-		}
 		return "", unavailable("store the raw mail", err)
 	}
-	row.Size, row.RawSHA256 = body.n, hex.EncodeToString(body.hash.Sum(nil))
+	row.Size, row.RawSHA256 = body.size, hex.EncodeToString(body.hash.Sum(nil))
 	if in.Repairs != nil {
 		row.Repairs = in.Repairs()
 	}
@@ -102,7 +106,7 @@ func (n *Intake) Accept(ctx context.Context, in inbox.Incoming) (string, error) 
 		return "", err
 	}
 	// The row is durable, so the mail is accepted whatever becomes of the message.
-	if err := n.deps.Queue.Send(ctx, row.ID, 0); err != nil {
+	if err := n.deps.Queue.Send(ctx, queue.Message{ID: row.ID}); err != nil {
 		n.deps.Logger.Warn("pipeline: intake not queued, the outbox will send it", slog.String("intake", row.ID))
 	}
 	return row.ID, nil
@@ -167,37 +171,9 @@ func (n *Intake) discard(ctx context.Context, key string) {
 // unavailable names the step. A failure that is not of our vocabulary is the store's and temporary: the sender has the
 // mail still.
 func unavailable(step string, err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return apperr.New(apperr.Unavailable, inbox.CodeStorageFull, "There is no room for the mail now.").Because(fmt.Errorf("%s: %w", step, err))
-	}
+	err = blobFailure(err)
 	if _, ok := errors.AsType[*apperr.Error](err); ok {
 		return fmt.Errorf("%s: %w", step, err)
 	}
 	return apperr.New(apperr.Unavailable, "", "The mail can't be stored now.").Because(fmt.Errorf("%s: %w", step, err))
-}
-
-// counted counts and hashes what is read through it and stops at a size, so that the bytes pass once and are never held.
-type counted struct {
-	r    io.Reader
-	hash hash.Hash
-	max  int64
-	n    int64
-	err  error // of r, or too large
-}
-
-func (c *counted) Read(p []byte) (int, error) {
-	if c.err != nil {
-		return 0, c.err
-	}
-	n, err := c.r.Read(p)
-	c.n += int64(n)
-	if c.n > c.max {
-		c.err = apperr.New(apperr.TooLarge, "", fmt.Sprintf("A mail may have %d bytes.", c.max))
-		return 0, c.err
-	}
-	c.hash.Write(p[:n])
-	if err != nil && !errors.Is(err, io.EOF) {
-		c.err = err
-	}
-	return n, err
 }
