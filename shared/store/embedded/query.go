@@ -1,0 +1,114 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/buzon-mail/buzon/shared/store"
+)
+
+// Query implements store.Engine.
+func (e *Engine) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Page{}, err
+	}
+	if err := q.Validate(); err != nil {
+		return store.Page{}, err
+	}
+	q, some := q.Normal()
+	if !some {
+		return store.Page{}, nil
+	}
+	tx, err := e.db.Begin(false)
+	if err != nil {
+		return store.Page{}, unavailable("read", err)
+	}
+	defer tx.Rollback() //nolint:errcheck // ends a read; it can't fail
+	s := newScan(tx.Bucket(bucketOf(q.Table)).Cursor(), q)
+	return s.page(q, e.clock().Unix())
+}
+
+// scan walks the rows of one partition and range in the query's direction.
+type scan struct {
+	cursor     *bolt.Cursor
+	prefix     []byte // of every key of the partition
+	low, high  []byte // keys: inclusive, exclusive
+	descending bool
+	key, value []byte // of the current row; a nil key is the end
+}
+
+func newScan(c *bolt.Cursor, q store.Query) *scan {
+	s := &scan{cursor: c, prefix: appendKey(nil, q.Partition, ""), descending: q.Descending}
+	s.low = appendKey(nil, q.Partition, q.From)
+	if q.To != "" {
+		s.high = appendKey(nil, q.Partition, q.To)
+	} else {
+		s.high = append(appendKey(nil, q.Partition, ""), 0xff) // no sort key starts with 0xff: it is not UTF-8
+	}
+	switch {
+	case !q.Descending && q.After == "":
+		s.key, s.value = c.Seek(s.low)
+	case !q.Descending:
+		after := appendKey(nil, q.Partition, q.After)
+		if s.key, s.value = c.Seek(after); bytes.Equal(s.key, after) {
+			s.key, s.value = c.Next()
+		}
+	case q.After == "":
+		s.before(s.high)
+	default:
+		s.before(appendKey(nil, q.Partition, q.After))
+	}
+	s.clip()
+	return s
+}
+
+// before moves to the last key under bound.
+func (s *scan) before(bound []byte) {
+	if k, _ := s.cursor.Seek(bound); k == nil {
+		s.key, s.value = s.cursor.Last()
+		return
+	}
+	s.key, s.value = s.cursor.Prev()
+}
+
+func (s *scan) next() {
+	if s.descending {
+		s.key, s.value = s.cursor.Prev()
+	} else {
+		s.key, s.value = s.cursor.Next()
+	}
+	s.clip()
+}
+
+// clip ends the scan outside the range, which lies within the partition.
+func (s *scan) clip() {
+	if s.key != nil && (bytes.Compare(s.key, s.low) < 0 || bytes.Compare(s.key, s.high) >= 0) {
+		s.key = nil
+	}
+}
+
+// page reads until the limit, the bound on reads or on bytes, or the end.
+func (s *scan) page(q store.Query, now int64) (store.Page, error) {
+	var page store.Page
+	size := 0
+	for reads := 0; s.key != nil; s.next() {
+		if len(page.Items) == q.Limit || reads == store.MaxReads*q.Limit || size >= store.MaxPageSize {
+			return page, nil // Next is the row before this one
+		}
+		r, err := parseRow(s.value)
+		if err != nil {
+			return store.Page{}, err
+		}
+		reads++
+		size += len(s.key) + len(s.value)
+		sort := string(s.key[len(s.prefix):])
+		if !store.Expired(r.expires, now) {
+			page.Items = append(page.Items, r.item(store.Key{Table: q.Table, Partition: q.Partition, Sort: sort}))
+		}
+		page.Next = sort
+	}
+	page.Next = ""
+	return page, nil
+}
