@@ -79,16 +79,14 @@ func (n *Intake) Accept(ctx context.Context, in inbox.Incoming) (string, error) 
 	if len(in.Recipients) == 0 || len(in.Recipients) > MaxRecipients || in.Body == nil {
 		return "", apperr.New(apperr.Invalid, "bad_intake", fmt.Sprintf("A mail needs 1 to %d recipients.", MaxRecipients))
 	}
-	now := n.deps.Clock().UTC()
-	id, err := n.deps.NewID(prefixIntake, now)
-	if err != nil {
-		return "", err
-	}
-	row := inbox.Intake{ID: id, RawKey: "raw/" + now.Format("2006/01/02/") + strings.ToLower(id) + ".eml", From: in.From, RemoteIP: in.RemoteIP, HELO: in.HELO}
 	body, err := n.budget.read(ctx, in.Body, n.max)
 	defer body.release()
 	if err != nil {
 		return "", unavailable("receive the mail", err)
+	}
+	row, err := n.row(in)
+	if err != nil {
+		return "", unavailable("choose ids", err)
 	}
 	if err := n.deps.Blobs.Put(ctx, row.RawKey, body.reader(), body.size); err != nil {
 		n.discard(ctx, row.RawKey)
@@ -97,10 +95,6 @@ func (n *Intake) Accept(ctx context.Context, in inbox.Incoming) (string, error) 
 	row.Size, row.RawSHA256 = body.size, hex.EncodeToString(body.hash.Sum(nil))
 	if in.Repairs != nil {
 		row.Repairs = in.Repairs()
-	}
-	if err := n.address(&row, in.Recipients); err != nil {
-		n.discard(ctx, row.RawKey)
-		return "", unavailable("choose ids", err)
 	}
 	if err := n.commit(ctx, row); err != nil {
 		return "", err
@@ -112,28 +106,33 @@ func (n *Intake) Accept(ctx context.Context, in inbox.Incoming) (string, error) 
 	return row.ID, nil
 }
 
-// address gives the row its time and each recipient its mail's id, so that the worker can run twice. The mail is received
-// when its last byte is, which may be minutes after the first: rows that look old are sent to the queue again.
-func (n *Intake) address(row *inbox.Intake, to []inbox.Recipient) error {
-	row.ReceivedAt = n.deps.Clock().UTC()
-	row.Recipients = make([]inbox.Delivery, 0, len(to))
-	for _, r := range to {
-		email, err := n.deps.NewID(prefixEmail, row.ReceivedAt)
+// row makes the outbox row, but for what the bytes tell. All ids are chosen here, so that the worker can run twice, and only
+// once the last byte is there, which may be minutes after the first: rows whose ids look old are sent to the queue again.
+func (n *Intake) row(in inbox.Incoming) (inbox.Intake, error) {
+	now := n.deps.Clock().UTC()
+	id, err := n.deps.NewID(prefixIntake, now)
+	if err != nil {
+		return inbox.Intake{}, err
+	}
+	row := inbox.Intake{
+		ID: id, ReceivedAt: now, RawKey: "raw/" + now.Format("2006/01/02/") + strings.ToLower(id) + ".eml",
+		From: in.From, RemoteIP: in.RemoteIP, HELO: in.HELO, Recipients: make([]inbox.Delivery, 0, len(in.Recipients)),
+	}
+	for _, r := range in.Recipients {
+		email, err := n.deps.NewID(prefixEmail, now)
 		if err != nil {
-			return err
+			return inbox.Intake{}, err
 		}
 		row.Recipients = append(row.Recipients, inbox.Delivery{
 			Email: email, Address: r.Address, Organization: r.Organization, Workspace: r.Workspace, Inbox: r.Inbox,
 		})
 	}
-	return nil
+	return row, nil
 }
 
 // commit stores the row. An error of a store can hide a write that happened, and neither answer may be given on a guess: a
 // row without its bytes would be a mail that nobody can read, and bytes without a row, after 250, a lost one.
 func (n *Intake) commit(ctx context.Context, row inbox.Intake) error {
-	// Both steps together end well before the row is old enough to be sent to a worker (resendAge), so a row that is not
-	// found was not finished by one: it was not written.
 	err := bounded(ctx, func(ctx context.Context) error { return n.deps.Outbox.PutIntake(ctx, row) })
 	if err == nil {
 		return nil
@@ -142,10 +141,13 @@ func (n *Intake) commit(ctx context.Context, row inbox.Intake) error {
 		_, err := n.deps.Outbox.Intake(ctx, row.ID)
 		return err
 	})
+	// A row that is not found was not written, or a worker has finished it. No message names it yet, so a worker can only have
+	// it from the outbox, which gives out no row before it is old.
+	young := n.deps.Clock().Sub(row.ReceivedAt) < resendAge
 	switch {
 	case look == nil:
 		return nil
-	case apperr.Is(look, apperr.NotFound):
+	case apperr.Is(look, apperr.NotFound) && young:
 		n.discard(ctx, row.RawKey)
 	default:
 		// Unknown: the bytes stay, in case the row is there. The sender comes again, and dedupe knows the second copy.

@@ -25,7 +25,7 @@ func (w *Worker) intake(ctx context.Context, id string, attempt int) error {
 		return wrap("fan out", id, err)
 	}
 	if len(mails) == 1 {
-		return w.mail(ctx, mails[0].ID, attempt, true)
+		return w.sole(ctx, mails[0].ID, attempt)
 	}
 	messages := make([]queue.Message, 0, len(mails))
 	for _, m := range mails {
@@ -37,6 +37,22 @@ func (w *Worker) intake(ctx context.Context, id string, attempt int) error {
 			w.deps.Logger.Warn("pipeline: mails not queued, the outbox will send them", slog.String("intake", id))
 		}
 	}
+	return nil
+}
+
+// sole processes the only mail of an intake. The intake's row is gone now, so its message can't be retried for the mail's
+// sake: the mail gets one of its own, whose attempts count. (After a crash the outbox sends it.)
+func (w *Worker) sole(ctx context.Context, id string, attempt int) error {
+	err := w.mail(ctx, id, attempt, true)
+	d := DispositionOf(err, attempt)
+	if d.Action != Retry {
+		return err
+	}
+	if w.deps.Queue.Send(ctx, queue.Message{ID: id, Delay: d.After}) != nil {
+		return err
+	}
+	w.deps.Logger.Warn("pipeline: mail to be tried again", slog.String("email", id),
+		slog.String("kind", apperr.From(err).Kind.String()), slog.String("error", err.Error()))
 	return nil
 }
 
