@@ -1,0 +1,304 @@
+// Package cue finds one-time codes in the text of a mail and says what a link is for, by words around them, in English, Spanish,
+// Portuguese, French, German and Italian. It guesses and says how sure it is; a caller decides. It must not know MIME or HTML.
+package cue
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// CodeKind is what a code is for.
+type CodeKind string
+
+// The kinds.
+const (
+	OneTime      CodeKind = "one_time"     // a one-time password or a code without a more precise word
+	Verification CodeKind = "verification" // proves an address or an account
+	TwoFactor    CodeKind = "two_factor"
+	PIN          CodeKind = "pin"
+	Reset        CodeKind = "reset" // resets a password
+)
+
+// CodeKinds lists every kind.
+func CodeKinds() []CodeKind { return []CodeKind{OneTime, Verification, TwoFactor, PIN, Reset} }
+
+// Code is a candidate.
+type Code struct {
+	Value      string // without separators, upper case as written
+	Kind       CodeKind
+	Confidence float64 // 0..1
+}
+
+const (
+	maxText   = 64 << 10 // codes stand at the top; text behind this is not searched
+	maxCodes  = 10
+	reach     = 14 // words around a candidate that count
+	threshold = 0.35
+)
+
+// weight classes of words.
+const (
+	wordCode     = 1 << iota // names a code
+	wordVerify               // verification, confirm
+	wordTwo                  // 2fa, authentication
+	wordPIN                  //
+	wordOTP                  // otp, one-time
+	wordReset                //
+	wordNegative             // order, invoice, phone, price, zip
+	wordUse                  // enter, use, valid, expires
+)
+
+//nolint:gochecknoglobals // constant table
+var words = map[string]uint16{
+	"code": wordCode, "codes": wordCode, "passcode": wordCode | wordOTP, "código": wordCode, "codigo": wordCode, "clave": wordCode, "token": wordCode,
+	"bestätigungscode": wordCode | wordVerify, "sicherheitscode": wordCode, "einmalcode": wordCode | wordOTP, "einmalpasswort": wordCode | wordOTP, "anmeldecode": wordCode,
+	"verifizierungscode": wordCode | wordVerify, "zugangscode": wordCode, "codice": wordCode, "kennwort": wordCode, "contraseña": wordReset, "passwort": wordReset,
+	"verification": wordVerify, "verify": wordVerify, "verificación": wordVerify, "verificacion": wordVerify, "verificação": wordVerify, "verificar": wordVerify,
+	"vérification": wordVerify, "vérifier": wordVerify, "verifica": wordVerify, "bestätigung": wordVerify, "bestätigen": wordVerify, "confirm": wordVerify,
+	"confirmation": wordVerify, "confirmación": wordVerify, "confirmação": wordVerify, "conferma": wordVerify, "confirmar": wordVerify, "activation": wordVerify, "activación": wordVerify,
+	"otp": wordOTP | wordCode, "one-time": wordOTP, "einmalig": wordOTP, "onetime": wordOTP, "tan": wordOTP | wordCode, "pin": wordPIN | wordCode,
+	"2fa": wordTwo | wordCode, "mfa": wordTwo | wordCode, "two-factor": wordTwo, "two-step": wordTwo, "authentication": wordTwo, "autenticación": wordTwo, "autenticação": wordTwo,
+	"authentification": wordTwo, "authentifizierung": wordTwo, "autenticazione": wordTwo, "security": wordUse, "seguridad": wordUse, "segurança": wordUse, "sécurité": wordUse, "sicurezza": wordUse,
+	"login": wordUse, "sign-in": wordUse, "signin": wordUse, "acceso": wordUse, "acesso": wordUse, "accesso": wordUse, "connexion": wordUse, "anmeldung": wordUse,
+	"enter": wordUse, "introduce": wordUse, "ingresa": wordUse, "insira": wordUse, "digite": wordUse, "saisissez": wordUse, "expires": wordUse, "expira": wordUse, "expire": wordUse, "minutes": wordUse, "minutos": wordUse, "minuten": wordUse, "minuti": wordUse, "scade": wordUse, "gültig": wordUse,
+	"reset": wordReset, "password": wordReset, "restablecer": wordReset, "redefinir": wordReset, "réinitialiser": wordReset, "zurücksetzen": wordReset, "reimpostare": wordReset, "senha": wordReset,
+	"order": wordNegative, "pedido": wordNegative, "commande": wordNegative, "bestellung": wordNegative, "bestellnummer": wordNegative, "ordine": wordNegative, "encomenda": wordNegative,
+	"invoice": wordNegative, "factura": wordNegative, "fatura": wordNegative, "facture": wordNegative, "rechnung": wordNegative, "rechnungsnummer": wordNegative, "fattura": wordNegative,
+	"phone": wordNegative, "tel": wordNegative, "telephone": wordNegative, "teléfono": wordNegative, "telefono": wordNegative, "telefone": wordNegative, "téléphone": wordNegative, "telefon": wordNegative, "fax": wordNegative, "call": wordNegative,
+	"price": wordNegative, "total": wordNegative, "precio": wordNegative, "preço": wordNegative, "prix": wordNegative, "preis": wordNegative, "prezzo": wordNegative, "usd": wordNegative, "eur": wordNegative, "amount": wordNegative,
+	"zip": wordNegative, "postal": wordNegative, "postcode": wordNegative, "plz": wordNegative, "cep": wordNegative, "cap": wordNegative, "street": wordNegative, "avenue": wordNegative, "suite": wordNegative,
+	"tracking": wordNegative, "ticket": wordNegative, "case": wordNegative, "reference": wordNegative, "referencia": wordNegative, "account": 0, "customer": wordNegative, "promo": wordNegative, "coupon": wordNegative, "discount": wordNegative, "cupón": wordNegative,
+	"copyright": wordNegative, "©": wordNegative, "since": wordNegative, "version": wordNegative, "error": wordNegative, "article": wordNegative, "iso": wordNegative, "http": wordNegative,
+}
+
+// token is a word of the text.
+type token struct {
+	text  string
+	class uint16
+	line  int
+	colon bool // a colon, equals sign or "is" stands behind it
+	alone bool // the only word of its line
+}
+
+// Codes finds the codes of a mail, the surest first. The subject's words count for every candidate.
+func Codes(subject, text string) []Code {
+	tokens := tokenize(subject, 0)
+	inSubject := len(tokens)
+	var about uint16
+	for _, t := range tokens {
+		about |= t.class
+	}
+	if len(text) > maxText {
+		text = text[:maxText]
+	}
+	tokens = append(tokens, tokenize(text, 1)...)
+	var found []Code
+	for i := range tokens {
+		value, base := candidate(tokens, i)
+		if value == "" {
+			continue
+		}
+		c := judge(tokens, i, i < inSubject, about)
+		c.Value = value
+		c.Confidence += base
+		if c.Confidence >= threshold {
+			found = insert(found, c)
+		}
+	}
+	return found
+}
+
+// insert keeps the list sorted, without doubles, and short.
+func insert(found []Code, c Code) []Code {
+	c.Confidence = min(c.Confidence, 1)
+	for i := range found {
+		if found[i].Value == c.Value {
+			if found[i].Confidence >= c.Confidence {
+				return found
+			}
+			found = append(found[:i], found[i+1:]...)
+			break
+		}
+	}
+	at := len(found)
+	for at > 0 && found[at-1].Confidence < c.Confidence {
+		at--
+	}
+	if at >= maxCodes {
+		return found
+	}
+	found = append(found, Code{})
+	copy(found[at+1:], found[at:])
+	found[at] = c
+	return found[:min(len(found), maxCodes)]
+}
+
+// judge scores the words around token i: those in reach on the same or a neighbouring line.
+func judge(tokens []token, i int, subject bool, about uint16) Code {
+	c := Code{Kind: OneTime}
+	var near, close uint16
+	for j := max(0, i-reach); j < min(len(tokens), i+reach+1); j++ {
+		t := &tokens[j]
+		apart := t.line - tokens[i].line
+		if j == i || apart < -3 || apart > 1 || (t.line == 0) != subject {
+			continue
+		}
+		if d := j - i; d >= -4 && d <= 5 && apart >= -1 {
+			close |= t.class
+		}
+		if j < i || apart == 0 {
+			near |= t.class
+		}
+	}
+	positive := near | about&^wordNegative
+	switch {
+	case close&wordCode != 0:
+		c.Confidence += 0.55
+	case near&wordCode != 0:
+		c.Confidence += 0.4
+	case close&(wordOTP|wordVerify|wordTwo) != 0, about&wordCode != 0:
+		c.Confidence += 0.3
+	}
+	if positive&(wordVerify|wordTwo|wordOTP|wordUse|wordReset) != 0 {
+		c.Confidence += 0.15
+	}
+	if tokens[i].alone {
+		c.Confidence += 0.15
+	}
+	if i > 0 && tokens[i-1].colon {
+		c.Confidence += 0.05
+	}
+	if close&wordNegative != 0 {
+		c.Confidence -= 0.5
+	} else if near&wordNegative != 0 {
+		c.Confidence -= 0.15
+	}
+	c.Kind = kind(near, about)
+	return c
+}
+
+func kind(near, about uint16) CodeKind {
+	for _, set := range [2]uint16{near, about} {
+		switch {
+		case set&wordTwo != 0:
+			return TwoFactor
+		case set&wordReset != 0:
+			return Reset
+		case set&wordVerify != 0:
+			return Verification
+		case set&wordPIN != 0:
+			return PIN
+		case set&wordOTP != 0:
+			return OneTime
+		}
+	}
+	return OneTime
+}
+
+// candidate reads the code at token i and how much its form alone says.
+func candidate(tokens []token, i int) (string, float64) {
+	s := tokens[i].text
+	if head, tail, ok := strings.Cut(s, "-"); ok && len(head) == 1 && digits(tail) {
+		return s, 0.1 // G-123456
+	}
+	if digits(s) {
+		return digitCode(tokens, i)
+	}
+	plain := strings.ReplaceAll(s, "-", "")
+	if len(plain) < 5 || len(plain) > 12 || len(s) > len(plain)+2 {
+		return "", 0
+	}
+	if digits(plain) {
+		if len(plain) == 6 || len(plain) == 8 {
+			return plain, 0.05 // 123-456
+		}
+		return "", 0 // a phone number, a date
+	}
+	number, upper := 0, 0
+	for _, c := range plain {
+		switch {
+		case c >= '0' && c <= '9':
+			number++
+		case c >= 'A' && c <= 'Z':
+			upper++
+		default:
+			return "", 0
+		}
+	}
+	if number == 0 || upper == 0 {
+		return "", 0
+	}
+	return s, -0.05
+}
+
+func digitCode(tokens []token, i int) (string, float64) {
+	s := tokens[i].text
+	short := func(j int) bool {
+		return j >= 0 && j < len(tokens) && tokens[j].line == tokens[i].line && digits(tokens[j].text) && len(tokens[j].text) <= 4
+	}
+	switch {
+	case len(s) == 3 && short(i+1) && len(tokens[i+1].text) == 3 && !short(i-1) && !short(i+2):
+		return s + tokens[i+1].text, 0.1 // 123 456
+	case len(s) <= 4 && (short(i-1) || short(i+1)):
+		return "", 0 // a group of a longer number
+	case len(s) == 4 && (s[:2] == "19" || s[:2] == "20"):
+		return s, -0.3
+	case len(s) == 6:
+		return s, 0.15
+	case len(s) >= 4 && len(s) <= 8:
+		return s, 0.05
+	default:
+		return "", 0
+	}
+}
+
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// tokenize splits text into words. Addresses, amounts, percentages and anything else with inner punctuation stay one word, so
+// that a digit group inside them is no candidate.
+func tokenize(text string, line int) []token {
+	var out []token
+	for l := range strings.Lines(text) {
+		first := len(out)
+		for f := range strings.FieldsSeq(l) {
+			if len(f) > 80 {
+				out = append(out, token{line: line})
+				continue
+			}
+			trimmed := strings.TrimFunc(f, edge)
+			if trimmed == "" {
+				if strings.HasPrefix(f, ":") && len(out) > first {
+					out[len(out)-1].colon = true
+				}
+				continue
+			}
+			t := token{text: trimmed, line: line, class: classOf(trimmed)}
+			t.colon = strings.HasSuffix(f, ":") || strings.HasSuffix(f, "=") || trimmed == "is" || trimmed == "es" || trimmed == "est"
+			out = append(out, t)
+		}
+		if len(out) == first+1 || len(out) == first+2 && digits(out[first].text) && digits(out[first+1].text) {
+			out[first].alone = true
+		}
+		line++
+	}
+	return out
+}
+
+// edge reports punctuation around a word. A currency sign, plus or hash stays: 120€, +34 and #12345 are no codes.
+func edge(r rune) bool {
+	return strings.ContainsRune(".,:;!?()[]{}<>\"'*_|`=-–—«»“”‘’¡¿>", r) || unicode.IsSpace(r)
+}
+
+func classOf(w string) uint16 {
+	if c := w[0]; c >= '0' && c <= '9' && len(w) > 3 {
+		return 0
+	}
+	if class, ok := words[w]; ok {
+		return class
+	}
+	if upper := strings.IndexFunc(w, unicode.IsUpper); upper >= 0 && len(w) <= 40 && utf8.ValidString(w) {
+		return words[strings.ToLower(w)]
+	}
+	return 0
+}
