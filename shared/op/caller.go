@@ -70,36 +70,68 @@ func (c *Caller) workspaceRequired() error {
 	return e
 }
 
-type callerKey struct{}
+type callKey struct{}
 
-type tenantKey struct{}
+// call is what a context carries about one call. It is a context of its own: one allocation where three values would be
+// three, and one comparison to find any of them.
+type call struct {
+	context.Context
+	caller  *Caller
+	surface Surface
+	tenant  Workspace
+}
 
-type surfaceKey struct{}
+// Value answers the one key of this package and leaves every other to the parent.
+func (c *call) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
 
-// WithCaller returns a context that carries the verified caller and the door it came through.
+func callFrom(ctx context.Context) *call {
+	if c, ok := ctx.(*call); ok {
+		return c
+	}
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// WithCaller returns a context that carries the verified caller and the door it came through. Whatever caller or tenant the
+// parent carried is gone.
 func WithCaller(ctx context.Context, c *Caller, s Surface) context.Context {
-	return context.WithValue(context.WithValue(ctx, callerKey{}, c), surfaceKey{}, s)
+	return &call{Context: ctx, caller: c, surface: s}
 }
 
 // CallerFrom is the caller of a context; nil when nobody was verified.
 func CallerFrom(ctx context.Context) *Caller {
-	c, _ := ctx.Value(callerKey{}).(*Caller)
-	return c
+	if c := callFrom(ctx); c != nil {
+		return c.caller
+	}
+	return nil
 }
 
 // SurfaceFrom is the door that the call came through.
 func SurfaceFrom(ctx context.Context) Surface {
-	s, _ := ctx.Value(surfaceKey{}).(Surface)
-	return s
+	if c := callFrom(ctx); c != nil {
+		return c.surface
+	}
+	return ""
 }
 
 // WithTenant returns a context that carries the workspace that the route resolved.
 func WithTenant(ctx context.Context, w Workspace) context.Context {
-	return context.WithValue(ctx, tenantKey{}, w)
+	next := &call{Context: ctx, tenant: w}
+	if c := callFrom(ctx); c != nil {
+		next.caller, next.surface = c.caller, c.surface
+	}
+	return next
 }
 
 // TenantFrom is the workspace of the call; the zero value where the operation takes none.
 func TenantFrom(ctx context.Context) Workspace {
-	w, _ := ctx.Value(tenantKey{}).(Workspace)
-	return w
+	if c := callFrom(ctx); c != nil {
+		return c.tenant
+	}
+	return Workspace{}
 }

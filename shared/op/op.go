@@ -21,6 +21,17 @@ const (
 	Owner
 )
 
+//nolint:gochecknoglobals // constant table
+var roleNames = [...]string{"none", "viewer", "operator", "admin", "owner"}
+
+// String is the role's name on every wire.
+func (r Role) String() string {
+	if int(r) >= len(roleNames) {
+		return roleNames[NoRole]
+	}
+	return roleNames[r]
+}
+
 // Effect is what an operation does to the world. The annotations of its tool follow from it.
 type Effect uint8
 

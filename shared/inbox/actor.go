@@ -1,0 +1,41 @@
+package inbox
+
+// Actor is who acts, as the services need it: already authenticated, and allowed by scope and role to call what it calls.
+type Actor struct {
+	Organization string
+	Workspace    string // the tenant; every key is built from it
+	Subject      string
+	Role         Role
+	ReadCodes    bool   // may read one-time codes and links; otherwise they are masked wherever they occur
+	Surface      string // the door: rest or mcp
+}
+
+//nolint:gochecknoglobals // constant table
+var ranks = map[Role]int{RoleViewer: 1, RoleOperator: 2, RoleAdmin: 3, RoleOwner: 4}
+
+// Valid reports whether r is one of the four roles.
+func (r Role) Valid() bool { return ranks[r] > 0 }
+
+// AtLeast reports whether r includes other. A role that is not one of the four includes nothing.
+func (r Role) AtLeast(other Role) bool { return r.Valid() && ranks[r] >= ranks[other] }
+
+// Access is one workspace that a person reaches, with the role there.
+type Access struct {
+	Workspace Workspace
+	Role      Role
+}
+
+// Principal is a person with all that the person reaches.
+type Principal struct {
+	Member     Member
+	Workspaces []Access // in the order of their ids
+}
+
+// RoleIn is the member's role in a workspace; empty is no access. A role named for the workspace stands instead of the
+// general one, also when it is the lesser or none.
+func (m Member) RoleIn(workspace string) Role {
+	if r, ok := m.Workspaces[workspace]; ok {
+		return r
+	}
+	return m.Role
+}

@@ -1,0 +1,56 @@
+package inbox
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+)
+
+// What a store answers when a guard refuses a new inbox. The services make of it what the caller may know.
+var (
+	// ErrSlugTaken: the workspace has an inbox of this slug, deleted or not.
+	ErrSlugTaken = errors.New("inbox: slug taken")
+	// ErrAddressTaken: some inbox, of any tenant, has this address.
+	ErrAddressTaken = errors.New("inbox: address taken")
+	// ErrTooManyDeleted: the workspace has as many deleted inboxes as one row can name.
+	ErrTooManyDeleted = errors.New("inbox: too many deleted inboxes")
+)
+
+// NoInbox is the one answer for an inbox that is missing, deleted or another tenant's.
+func NoInbox() *apperr.Error {
+	return apperr.New(apperr.NotFound, "", "There is no such inbox.", "Call inboxes_list for the inboxes of this workspace.")
+}
+
+// NoEmail is the one answer for a mail that is missing, deleted, in a deleted inbox or another tenant's.
+func NoEmail() *apperr.Error {
+	return apperr.New(apperr.NotFound, "", "There is no such email.", "Call emails_list for the emails of this workspace.")
+}
+
+// NoAttachment is the one answer for an attachment that is missing or whose mail can't be read.
+func NoAttachment() *apperr.Error {
+	return apperr.New(apperr.NotFound, "", "There is no such attachment.",
+		"Call attachments_list with email_id for the attachments of an email.")
+}
+
+func staleVersion(current uint64) *apperr.Error {
+	return apperr.New(apperr.Stale, "", fmt.Sprintf("The version you named is not the current one, which is %d.", current),
+		"Read it again, look at what changed, and repeat with the new version in if_version.")
+}
+
+// Busy is the answer when an optimistic write lost its race too often.
+func Busy() *apperr.Error {
+	return apperr.New(apperr.Conflict, "busy", "Others are changing the same thing right now.", "Repeat the call.")
+}
+
+func adminOnly() *apperr.Error {
+	return apperr.New(apperr.Forbidden, "", "Deleted things are shown to admins only.", "Leave include_deleted out.")
+}
+
+// notFoundAs replaces the answer for a missing thing, so that a caller is told of what it asked for.
+func notFoundAs(err error, as *apperr.Error) error {
+	if apperr.Is(err, apperr.NotFound) {
+		return as
+	}
+	return err
+}

@@ -1,0 +1,46 @@
+package inbox
+
+import (
+	"errors"
+	"io"
+	"time"
+)
+
+// Deps is what the services need.
+type Deps struct {
+	Inboxes     InboxStore
+	Domains     DomainStore
+	Counts      CountStore
+	Emails      EmailStore
+	Attachments AttachmentStore
+	Blobs       Blobs
+	Downloads   Downloads
+	Cursors     Sealer
+	Now         func() time.Time
+	Rand        io.Reader
+}
+
+// Services are the operations of the domain, by resource.
+type Services struct {
+	Inboxes     *Inboxes
+	Emails      *Emails
+	Attachments *Attachments
+	Workspaces  *Workspaces
+}
+
+// New makes the services; every dependency is needed.
+func New(d Deps) (*Services, error) {
+	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
+		d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		return nil, errors.New("inbox: a dependency is missing")
+	}
+	return &Services{
+		Inboxes:     &Inboxes{d},
+		Emails:      &Emails{d},
+		Attachments: &Attachments{d},
+		Workspaces:  &Workspaces{d.Cursors},
+	}, nil
+}
+
+// now is the time as rows keep it: UTC, milliseconds, which is what callers see.
+func (d Deps) now() time.Time { return d.Now().UTC().Truncate(time.Millisecond) }

@@ -1,0 +1,64 @@
+package inbox
+
+import (
+	"context"
+	"time"
+)
+
+// What a list reads at most when the keys don't serve its filters.
+const (
+	windowPages = 4
+	windowPage  = 100
+)
+
+// Window says how far a list looked when its filters are not served by the keys.
+type Window struct {
+	Examined int       // rows looked at for this page
+	Oldest   time.Time // of the last row looked at; zero when there was none or the order is not by time
+	Complete bool      // nothing is left to look at behind this page
+}
+
+// lister reads a list in pages of rows. Filtered lists look at windowPages x windowPage rows at most, whatever they find,
+// so that a filter that matches nothing costs no more than one that matches all.
+type lister[T any] struct {
+	read     func(ctx context.Context, after string, limit int) ([]T, string, error)
+	key      func(T) string
+	match    func(T) bool // nil: the keys serve the list
+	after    string
+	limit    int
+	examined int
+	last     string // key of the last row looked at
+}
+
+// collect returns at most limit rows and the key to go on behind; an empty key is the end. It reads one row more than it
+// returns: only so it knows whether anything follows.
+func (l *lister[T]) collect(ctx context.Context) (rows []T, next string, err error) {
+	after, size := l.after, l.limit+1
+	if l.match != nil {
+		size = windowPage
+	}
+	for range windowPages {
+		page, more, err := l.read(ctx, after, size)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, row := range page {
+			matches := l.match == nil || l.match(row)
+			if matches && len(rows) == l.limit {
+				return rows, l.key(rows[l.limit-1]), nil
+			}
+			l.examined, l.last = l.examined+1, l.key(row)
+			if matches {
+				rows = append(rows, row)
+			}
+		}
+		if more == "" {
+			return rows, "", nil
+		}
+		after = more
+		if l.match == nil {
+			size = l.limit + 1 - len(rows)
+		}
+	}
+	return rows, after, nil
+}

@@ -1,0 +1,85 @@
+// Package inboxops declares the operations of the inbox, one file per resource: each declaration is bound to a method of a
+// service of package inbox, and from it come the REST route, the MCP tool and the documents. It turns the verified caller
+// into the domain's actor and the domain's results into replies, third-party text under `untrusted` only. It knows neither
+// HTTP's mux nor MCP nor how anything is stored. It imports rest beside op because a declaration is generic in its input and
+// output types.
+package inboxops
+
+import (
+	"context"
+	"slices"
+
+	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/op"
+)
+
+// Catalogue is every operation in the order of lists and documents. Services may be nil when it is made for documents alone.
+func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
+	v, err := Vocabulary()
+	if err != nil {
+		return nil, err
+	}
+	codes, _ := v.Bit(scopeCodesRead)
+	o := &operations{services: services, codes: codes}
+	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.inboxes(), o.emails(), o.attachments()))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // op names the declaration
+	}
+	o.catalogue = c
+	return c, nil
+}
+
+// operations is what the handlers share.
+type operations struct {
+	services  *inbox.Services
+	codes     op.ScopeSet   // codes:read
+	catalogue *op.Catalogue // itself: session_get tells which tools are hidden
+}
+
+// actor is the caller as the domain needs it. The route has checked scope, role and tenant already.
+func (o *operations) actor(ctx context.Context) inbox.Actor {
+	c, w := op.CallerFrom(ctx), op.TenantFrom(ctx)
+	role := w.Role
+	if w.ID == "" {
+		role = c.Role
+	}
+	return inbox.Actor{
+		Organization: c.Organization,
+		Workspace:    w.ID,
+		Subject:      c.Subject,
+		Role:         roleOf(role),
+		ReadCodes:    c.Scopes.Has(o.codes),
+		Surface:      string(op.SurfaceFrom(ctx)),
+	}
+}
+
+// roleOf translates the one vocabulary of roles into the other; what is not a role opens nothing.
+func roleOf(r op.Role) inbox.Role {
+	switch r {
+	case op.Viewer:
+		return inbox.RoleViewer
+	case op.Operator:
+		return inbox.RoleOperator
+	case op.Admin:
+		return inbox.RoleAdmin
+	case op.Owner:
+		return inbox.RoleOwner
+	case op.NoRole:
+	}
+	return ""
+}
+
+// RoleOf is the inverse, for whoever makes an op.Caller of a principal.
+func RoleOf(r inbox.Role) op.Role {
+	switch r {
+	case inbox.RoleViewer:
+		return op.Viewer
+	case inbox.RoleOperator:
+		return op.Operator
+	case inbox.RoleAdmin:
+		return op.Admin
+	case inbox.RoleOwner:
+		return op.Owner
+	}
+	return op.NoRole
+}

@@ -1,0 +1,99 @@
+package inboxops_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/buzon-mail/buzon/shared/inboxops"
+	"github.com/buzon-mail/buzon/shared/op"
+	"github.com/buzon-mail/buzon/shared/optool"
+	"github.com/buzon-mail/buzon/shared/rest"
+)
+
+func TestCatalogueWithoutServices(t *testing.T) {
+	c, err := inboxops.Catalogue(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, o := range c.Operations() {
+		names = append(names, o.Name)
+		if len(o.Description) > 420 {
+			t.Errorf("%s: a description of %d bytes costs every model's context", o.Name, len(o.Description))
+		}
+	}
+	want := strings.Fields(`session_get workspaces_list inboxes_list inboxes_get inboxes_upsert inboxes_delete inboxes_restore
+		emails_list emails_get emails_update emails_delete emails_restore attachments_list attachments_download_url`)
+	if !slices.Equal(names, want) {
+		t.Errorf("operations %v, want %v", names, want)
+	}
+	one, err := rest.OpenAPI(c, rest.Options{BasePath: "/api/v1", Title: "t", Version: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := optool.Render(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _ := inboxops.Catalogue(nil)
+	two, _ := rest.OpenAPI(again, rest.Options{BasePath: "/api/v1", Title: "t", Version: "1"})
+	if !bytes.Equal(one, two) {
+		t.Error("the document differs between two runs")
+	}
+	for _, part := range []string{
+		`"has_attachment":{"description":"Only with, or only without, attachments.","type":"boolean"}`,
+		`"maximum":3650,"minimum":1,"type":["integer","null"]`,
+	} {
+		if !bytes.Contains(tools, []byte(part)) {
+			t.Errorf("the tools lack %s", part)
+		}
+	}
+}
+
+func TestEffects(t *testing.T) {
+	c, err := inboxops.Catalogue(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]op.Effect{
+		"inboxes_delete": op.Destructive, "emails_delete": op.Destructive, "inboxes_restore": op.Write,
+		"emails_restore": op.Write, "inboxes_upsert": op.Write, "emails_update": op.Write, "emails_get": op.Read,
+	} {
+		if o, ok := c.Lookup(name); !ok || o.Effect != want {
+			t.Errorf("%s: effect %v, want %v", name, o.Effect, want)
+		}
+	}
+}
+
+// The bits of scopes are sealed and signed: an entry that moves changes what old tokens allow.
+func TestVocabularyOrder(t *testing.T) {
+	v, err := inboxops.Vocabulary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Fields(`workspaces:read workspaces:write members:read members:write inboxes:read inboxes:write emails:read
+		emails:write emails:send attachments:read senders:read senders:write webhooks:read webhooks:write webhooks:send rules:read
+		rules:write extraction:read extraction:write extraction:run keys:read keys:write jobs:read audit:read usage:read codes:read`)
+	var got, reserved []string
+	for _, s := range v.All() {
+		got = append(got, s.Name)
+		if s.Reserved {
+			reserved = append(reserved, s.Name)
+		}
+		if s.Description == "" {
+			t.Errorf("%s has no description", s.Name)
+		}
+	}
+	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+		t.Errorf("scopes %v, want %v first", got, want)
+	}
+	if r := strings.Join(reserved, " "); r != "workspaces:write members:read members:write keys:read keys:write audit:read" {
+		t.Errorf("reserved: %s", r)
+	}
+	if _, err := json.Marshal(v.Advertised()); err != nil || slices.Contains(v.Advertised(), "audit:read") {
+		t.Error("a reserved scope is advertised")
+	}
+}

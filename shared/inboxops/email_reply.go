@@ -1,0 +1,202 @@
+package inboxops
+
+import (
+	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/rest"
+)
+
+// EmailFacts is what lists and single emails share, all of it ours.
+type EmailFacts struct {
+	ID          string    `json:"id"`
+	InboxID     string    `json:"inbox_id"`
+	ThreadID    string    `json:"thread_id,omitempty"`
+	Status      string    `json:"status" enum:"received,processing,processed,failed,quarantined"`
+	Reason      string    `json:"reason,omitempty" doc:"Why it failed or was quarantined: a code of ours."`
+	Labels      []string  `json:"labels"`
+	Category    string    `json:"category,omitempty"`
+	Handled     bool      `json:"handled"`
+	HandledAt   rest.Time `json:"handled_at"`
+	ReceivedAt  rest.Time `json:"received_at"`
+	SizeBytes   int64     `json:"size_bytes" doc:"Of the raw email."`
+	Flags       []string  `json:"flags"`
+	Attachments int       `json:"attachments" doc:"How many; attachments_list has them."`
+	DeletedAt   rest.Time `json:"deleted_at"`
+	PurgeAt     rest.Time `json:"purge_at" doc:"Until then emails_restore brings a deleted email back."`
+	Version     uint64    `json:"version" doc:"For if_version."`
+}
+
+// EmailSummary is an email in a list.
+type EmailSummary struct {
+	EmailFacts
+	Codes     int              `json:"codes" doc:"How many one-time codes were found."`
+	Links     int              `json:"links" doc:"How many links were found."`
+	Untrusted UntrustedSummary `json:"untrusted"`
+}
+
+// UntrustedSummary is what the sender wrote, cut to bounds.
+type UntrustedSummary struct {
+	Notice  string    `json:"notice"`
+	Subject string    `json:"subject"`
+	From    []Address `json:"from"`
+	To      []Address `json:"to"`
+	Snippet string    `json:"snippet"`
+}
+
+// Address is a mailbox as a header names it.
+type Address struct {
+	Name    string `json:"name,omitempty"`
+	Address string `json:"address"`
+}
+
+// Email is one email.
+type Email struct {
+	EmailFacts
+	ProcessedAt rest.Time      `json:"processed_at"`
+	Warnings    []Warning      `json:"warnings" doc:"What was repaired, cut or refused."`
+	Hidden      []Hidden       `json:"hidden_content" doc:"Hidden or deceptive content that was removed, by kind."`
+	Texts       []Text         `json:"texts" doc:"Of each text that was asked for: how much of it is here. The text itself stands under untrusted."`
+	Withheld    []string       `json:"withheld,omitempty" doc:"Texts that were asked for and can't be shown without codes:read."`
+	Untrusted   UntrustedEmail `json:"untrusted"`
+}
+
+// Warning is one of the service's remarks on an email.
+type Warning struct {
+	Code   string `json:"code"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Hidden counts one kind of removed content.
+type Hidden struct {
+	Code  string `json:"code"`
+	Count int    `json:"count"`
+}
+
+// Text says how much of a text is in the reply.
+type Text struct {
+	Name         string `json:"name" enum:"text,reply_text,markdown,html,headers"`
+	TotalChars   int    `json:"total_chars"`
+	FromChar     int    `json:"from_char"`
+	Chars        int    `json:"chars" doc:"How many are here."`
+	Truncated    bool   `json:"truncated"`
+	NextFromChar *int   `json:"next_from_char" doc:"Send it as from_char to read on; null at the end."`
+}
+
+// UntrustedEmail is everything of an email that others wrote.
+type UntrustedEmail struct {
+	Notice    string    `json:"notice"`
+	Subject   string    `json:"subject"`
+	From      []Address `json:"from"`
+	Sender    *Address  `json:"sender,omitempty"`
+	ReplyTo   []Address `json:"reply_to"`
+	To        []Address `json:"to"`
+	CC        []Address `json:"cc"`
+	Date      rest.Time `json:"date" doc:"What the Date header says."`
+	MessageID string    `json:"message_id,omitempty"`
+	Envelope  Envelope  `json:"envelope" doc:"What the transport said."`
+	Snippet   string    `json:"snippet"`
+	Codes     []Code    `json:"codes"`
+	Links     []Link    `json:"links"`
+	Text      *string   `json:"text,omitempty"`
+	ReplyText *string   `json:"reply_text,omitempty"`
+	Markdown  *string   `json:"markdown,omitempty"`
+	HTML      *string   `json:"html,omitempty"`
+	Headers   []Header  `json:"headers,omitempty"`
+}
+
+// Envelope is what the transport said of an email.
+type Envelope struct {
+	From     string `json:"from" doc:"MAIL FROM; empty for bounces."`
+	To       string `json:"to"`
+	RemoteIP string `json:"remote_ip,omitempty"`
+	HELO     string `json:"helo,omitempty"`
+}
+
+// Code is a one-time code.
+type Code struct {
+	Value      string  `json:"value"`
+	Kind       string  `json:"kind"`
+	Confidence float64 `json:"confidence" doc:"0 to 1."`
+}
+
+// Link is a link in an email.
+type Link struct {
+	URL     string   `json:"url"`
+	Text    string   `json:"text,omitempty"`
+	Kind    string   `json:"kind,omitempty" doc:"verify, reset, sign_in, unsubscribe."`
+	Signals []string `json:"signals" doc:"Reasons for caution: text_mismatch, punycode, ip_host."`
+}
+
+// Header is one header field.
+type Header struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func summaryOf(s inbox.Summary) EmailSummary {
+	return EmailSummary{
+		EmailFacts: EmailFacts{
+			ID: s.ID, InboxID: s.Inbox, ThreadID: s.Thread, Status: string(s.Status), Reason: s.Reason, Labels: list(s.Labels),
+			Category: s.Category, Handled: !s.HandledAt.IsZero(), HandledAt: at(s.HandledAt), ReceivedAt: at(s.ReceivedAt),
+			SizeBytes: s.Size, Flags: list(s.Flags), Attachments: s.Attachments, DeletedAt: at(s.DeletedAt),
+			PurgeAt: at(inbox.PurgeAt(s.DeletedAt)), Version: s.Version,
+		},
+		Codes: s.Codes, Links: s.Links,
+		Untrusted: UntrustedSummary{notice, s.Subject, addresses(s.From), addresses(s.To), s.Snippet},
+	}
+}
+
+func addresses(a []inbox.Address) []Address {
+	return mapped(a, func(a inbox.Address) Address { return Address(a) })
+}
+
+func emailOf(v inbox.EmailView) Email {
+	return Email{
+		EmailFacts: EmailFacts{
+			ID: v.ID, InboxID: v.Inbox, ThreadID: v.Thread, Status: string(v.Status), Reason: v.Reason, Labels: list(v.Labels),
+			Category: v.Category, Handled: !v.HandledAt.IsZero(), HandledAt: at(v.HandledAt), ReceivedAt: at(v.ReceivedAt),
+			SizeBytes: v.Size, Flags: list(v.Flags), Attachments: v.Attachments, DeletedAt: at(v.DeletedAt),
+			PurgeAt: at(inbox.PurgeAt(v.DeletedAt)), Version: v.Version,
+		},
+		ProcessedAt: at(v.ProcessedAt),
+		Warnings:    mapped(v.Warnings, func(w inbox.Warning) Warning { return Warning(w) }),
+		Hidden:      mapped(v.Signals, func(s inbox.Signal) Hidden { return Hidden(s) }),
+		Texts:       mapped(v.Texts, textOf),
+		Withheld:    v.Withheld,
+		Untrusted:   untrustedOf(v),
+	}
+}
+
+func untrustedOf(v inbox.EmailView) UntrustedEmail {
+	c := v.Content
+	u := UntrustedEmail{
+		Notice: notice, Subject: c.Subject, From: addresses(c.From), ReplyTo: addresses(c.ReplyTo), To: addresses(c.To),
+		CC: addresses(c.CC), Date: at(c.Date), MessageID: c.MessageID, Envelope: Envelope(v.Envelope), Snippet: c.Snippet,
+		Codes:   mapped(v.Codes, func(c inbox.Code) Code { return Code(c) }),
+		Links:   mapped(v.Links, func(l inbox.Link) Link { return Link{l.URL, l.Text, l.Kind, list(l.Signals)} }),
+		Headers: mapped(v.Headers, func(h inbox.Header) Header { return Header(h) }),
+	}
+	if c.Sender != nil {
+		u.Sender = &Address{c.Sender.Name, c.Sender.Address}
+	}
+	for i := range v.Texts {
+		switch t := &v.Texts[i]; t.Name {
+		case inbox.TextPlain:
+			u.Text = &t.Text
+		case inbox.TextReply:
+			u.ReplyText = &t.Text
+		case inbox.TextMarkdown:
+			u.Markdown = &t.Text
+		case inbox.TextHTML:
+			u.HTML = &t.Text
+		}
+	}
+	return u
+}
+
+func textOf(t inbox.TextView) Text {
+	out := Text{Name: t.Name, TotalChars: t.Total, FromChar: t.From, Chars: t.Returned, Truncated: t.Truncated}
+	if t.Truncated {
+		out.NextFromChar = &t.Next
+	}
+	return out
+}

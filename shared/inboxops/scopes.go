@@ -1,0 +1,46 @@
+package inboxops
+
+import "github.com/buzon-mail/buzon/shared/op"
+
+// The scopes that the declarations here name.
+const (
+	scopeWorkspacesRead  = "workspaces:read"
+	scopeInboxesRead     = "inboxes:read"
+	scopeInboxesWrite    = "inboxes:write"
+	scopeEmailsRead      = "emails:read"
+	scopeEmailsWrite     = "emails:write"
+	scopeAttachmentsRead = "attachments:read"
+	scopeCodesRead       = "codes:read"
+)
+
+// Vocabulary is the closed list of scopes. Their order decides the bits of sealed and signed sets: append only.
+func Vocabulary() (*op.Vocabulary, error) {
+	return op.NewVocabulary([]op.ScopeInfo{ //nolint:wrapcheck // op names the scope
+		{Name: scopeWorkspacesRead, Description: "See your workspaces."},
+		{Name: "workspaces:write", Description: "Create and change workspaces.", Reserved: true},
+		{Name: "members:read", Description: "See who is a member and with which role.", Reserved: true},
+		{Name: "members:write", Description: "Invite members, change their roles, remove them.", Reserved: true},
+		{Name: scopeInboxesRead, Description: "See inboxes and their addresses."},
+		{Name: scopeInboxesWrite, Description: "Create, change, pause, delete and restore inboxes."},
+		{Name: scopeEmailsRead, Description: "Read emails and the list of their attachments."},
+		{Name: scopeEmailsWrite, Description: "Label, handle, delete, restore and reprocess emails."},
+		{Name: "emails:send", Description: "Forward emails to members and allowed targets."},
+		{Name: scopeAttachmentsRead, Description: "Download attachments."},
+		{Name: "senders:read", Description: "See allowed and blocked senders."},
+		{Name: "senders:write", Description: "Change who may send to an inbox."},
+		{Name: "webhooks:read", Description: "See webhooks and their deliveries."},
+		{Name: "webhooks:write", Description: "Create, change and delete webhooks and rotate their secrets."},
+		{Name: "webhooks:send", Description: "Test webhooks and repeat deliveries."},
+		{Name: "rules:read", Description: "See and test rules."},
+		{Name: "rules:write", Description: "Create, change and delete rules."},
+		{Name: "extraction:read", Description: "See extraction templates and extracted data."},
+		{Name: "extraction:write", Description: "Create, change and delete extraction templates."},
+		{Name: "extraction:run", Description: "Extract data from emails."},
+		{Name: "keys:read", Description: "See API keys, never their secrets.", Reserved: true},
+		{Name: "keys:write", Description: "Create, rotate and revoke API keys.", Reserved: true},
+		{Name: "jobs:read", Description: "Follow long-running jobs."},
+		{Name: "audit:read", Description: "Read the audit log.", Reserved: true},
+		{Name: "usage:read", Description: "See usage and limits."},
+		{Name: scopeCodesRead, Description: "See one-time codes and links in emails. Without it they are masked."},
+	})
+}

@@ -1,0 +1,105 @@
+package inboxops
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/buzon-mail/buzon/shared/op"
+	"github.com/buzon-mail/buzon/shared/rest"
+)
+
+// Session is who is calling and what the call may do.
+type Session struct {
+	Subject          string       `json:"subject" doc:"Id of the person or service account."`
+	Kind             string       `json:"kind" enum:"person,service" doc:"A person, or a service account or key."`
+	Client           string       `json:"client,omitempty" doc:"Id of the client that acts for the person."`
+	Organization     string       `json:"organization" doc:"Id of the organization."`
+	Role             string       `json:"role" doc:"The greatest of the caller's roles: viewer, operator, admin or owner."`
+	Scopes           []string     `json:"scopes" doc:"What the token allows; x:write includes x:read."`
+	Workspaces       []Workspace  `json:"workspaces" doc:"The first 50 of them; workspaces_list has all."`
+	DefaultWorkspace *string      `json:"default_workspace" doc:"Used when a request has no X-Workspace-Id header; null: send the header."`
+	ExpiresAt        rest.Time    `json:"expires_at" doc:"When the token expires."`
+	HiddenTools      []HiddenTool `json:"hidden_tools" doc:"Tools that the role allows and the token does not."`
+	Reconnect        string       `json:"reconnect,omitempty" doc:"How to get at the hidden tools."`
+}
+
+// HiddenTool is a tool that is left out of lists for want of a scope.
+type HiddenTool struct {
+	Name  string `json:"name"`
+	Scope string `json:"scope" doc:"The scope it needs."`
+}
+
+const sessionWorkspaces = 50
+
+type sessionInput struct{}
+
+// SessionOutput is the reply of session_get.
+type SessionOutput struct{ Body SessionBody }
+
+// SessionBody is its JSON.
+type SessionBody struct {
+	Data Session  `json:"data"`
+	Meta ItemMeta `json:"meta"`
+}
+
+func (o *operations) session() []op.Operation {
+	return []op.Operation{
+		rest.Define(op.Spec{
+			Name: "session_get", Method: http.MethodGet, Path: "/session",
+			Title: "Who am I",
+			Description: "Who you are here: role, scopes, workspaces and their ids, the default workspace, and which tools are hidden " +
+				"because the token lacks their scope. Call it first, or when a tool you expect is missing.",
+			Role: op.Viewer, Effect: op.Read, Idempotent: true, AnyTenant: true,
+		}, o.sessionGet),
+	}
+}
+
+func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionOutput, error) {
+	c := op.CallerFrom(ctx)
+	s := Session{
+		Subject: c.Subject, Kind: "service", Client: c.Client, Organization: c.Organization, Role: string(roleOf(c.Role)),
+		Scopes:     o.catalogue.Vocabulary.Names(c.Scopes),
+		Workspaces: mapped(c.Workspaces[:min(len(c.Workspaces), sessionWorkspaces)], workspace),
+		ExpiresAt:  at(c.Expires),
+	}
+	if c.Person {
+		s.Kind = "person"
+	}
+	if w, err := c.Workspace(""); err == nil {
+		s.DefaultWorkspace = &w.ID
+	}
+	s.HiddenTools = o.hidden(c)
+	missing := mapped(s.HiddenTools, func(h HiddenTool) string { return h.Scope })
+	if !c.Scopes.Has(o.codes) {
+		missing = append(missing, scopeCodesRead)
+	}
+	s.Reconnect = reconnect(missing)
+	return &SessionOutput{SessionBody{Data: s, Meta: ItemMeta{Masked: !c.Scopes.Has(o.codes)}}}, nil
+}
+
+// hidden are the operations that a role of the caller opens and the token's scopes do not.
+func (o *operations) hidden(c *op.Caller) []HiddenTool {
+	role := c.Role
+	for _, w := range c.Workspaces {
+		role = max(role, w.Role)
+	}
+	hidden := []HiddenTool{}
+	for _, x := range o.catalogue.Operations() {
+		bit, _ := o.catalogue.Vocabulary.Bit(x.Scope)
+		if role >= x.Role && !c.Scopes.Has(bit) {
+			hidden = append(hidden, HiddenTool{x.Name, x.Scope})
+		}
+	}
+	return hidden
+}
+
+func reconnect(missing []string) string {
+	if len(missing) == 0 {
+		return ""
+	}
+	slices.Sort(missing)
+	return "Ask the person to disconnect this server in the client and connect it again, granting: " +
+		strings.Join(slices.Compact(missing), " ") + "."
+}

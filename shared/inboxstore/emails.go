@@ -1,0 +1,181 @@
+package inboxstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/store"
+)
+
+// Sort keys of a mail's own partition.
+const (
+	docSort   = "doc"
+	bodySort  = "body"
+	countSort = "counts"
+)
+
+// Emails implements inbox.EmailStore.
+func (s *Store) Emails(ctx context.Context, r inbox.EmailRange) ([]inbox.Summary, string, error) {
+	items, next, err := s.merged(ctx, listPartitions(r), store.Query{
+		Table: store.Core, From: r.From, To: r.To, Descending: true, After: r.After, Limit: r.Limit,
+	})
+	if err != nil {
+		return nil, "", failed("emails", err)
+	}
+	rows, err := decodeAll[inbox.Summary](items)
+	if err != nil {
+		return nil, "", failed("emails", err)
+	}
+	return rows, next, nil
+}
+
+// mailRow is an Email, or what is left of one that was an exact duplicate: its place stays taken for a while, so that a
+// fan-out that is repeated does not bring it back.
+type mailRow struct {
+	inbox.Email
+	DuplicateOf string `json:"duplicate_of,omitempty"`
+}
+
+// Email implements inbox.EmailStore: one read, with the body too.
+func (s *Store) Email(ctx context.Context, ws, id string, body bool) (inbox.Email, *inbox.Body, error) {
+	if !body {
+		row, _, err := s.mail(ctx, ws, id)
+		return row.Email, nil, err
+	}
+	doc := mailKey(ws, id, docSort)
+	page, err := s.engine.Query(ctx, store.Query{
+		Table: store.Core, Partition: doc.Partition, From: bodySort, To: docSort + "\x01", Limit: 10,
+	})
+	if err != nil {
+		return inbox.Email{}, nil, failed("email "+id, err)
+	}
+	var e *inbox.Email
+	var b *inbox.Body
+	for _, item := range page.Items {
+		switch item.Key.Sort {
+		case docSort:
+			row, err := store.Decode[mailRow](item, format)
+			if err != nil {
+				return inbox.Email{}, nil, failed("email "+id, err)
+			}
+			if row.DuplicateOf == "" {
+				e = &row.Email
+			}
+		case bodySort:
+			row, err := store.Decode[inbox.Body](item, format)
+			if err != nil {
+				return inbox.Email{}, nil, failed("body of "+id, err)
+			}
+			b = &row
+		}
+	}
+	if e == nil {
+		return inbox.Email{}, nil, inbox.NoEmail()
+	}
+	return *e, b, nil
+}
+
+// mail reads the row of a mail; a tombstone is not found.
+func (s *Store) mail(ctx context.Context, ws, id string) (mailRow, uint64, error) {
+	row, revision, err := get[mailRow](ctx, s, mailKey(ws, id, docSort))
+	if err != nil {
+		return mailRow{}, 0, missing("email "+id, err, inbox.NoEmail())
+	}
+	if row.DuplicateOf != "" {
+		return mailRow{}, 0, inbox.NoEmail()
+	}
+	return row, revision, nil
+}
+
+// UpdateEmail implements inbox.EmailStore.
+func (s *Store) UpdateEmail(
+	ctx context.Context, ws, id string, change func(*inbox.Email) error,
+) (inbox.Email, error) {
+	for range attempts {
+		row, revision, err := s.mail(ctx, ws, id)
+		if err != nil {
+			return inbox.Email{}, err
+		}
+		next := row.Email
+		if err := change(&next); err != nil {
+			return inbox.Email{}, err
+		}
+		same, err := equal(row.Email, next)
+		if err != nil || same {
+			return row.Email, err
+		}
+		err = s.replaceMail(ctx, row.Email, next, revision)
+		if err == nil {
+			s.countMove(ctx, row.Email, next)
+			return next, nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return inbox.Email{}, failed("update email "+id, err)
+		}
+	}
+	return inbox.Email{}, inbox.Busy()
+}
+
+func equal(a, b inbox.Email) (bool, error) {
+	x, err := json.Marshal(a)
+	if err != nil {
+		return false, fmt.Errorf("encode email: %w", err)
+	}
+	y, err := json.Marshal(b)
+	if err != nil {
+		return false, fmt.Errorf("encode email: %w", err)
+	}
+	return bytes.Equal(x, y), nil
+}
+
+// replaceMail writes the mail with its index rows, and takes its attachment rows along when it is deleted or restored.
+func (s *Store) replaceMail(ctx context.Context, old, next inbox.Email, revision uint64) error {
+	var b batch
+	b.replace(mailKey(next.Workspace, next.ID, docSort), revision, next)
+	b.reindex(old, next)
+	if old.DeletedAt.IsZero() != next.DeletedAt.IsZero() && next.Attachments > 0 {
+		if err := s.moveAttachments(ctx, &b, old, next); err != nil {
+			return err
+		}
+	}
+	return s.commit(ctx, &b)
+}
+
+// reindex moves a mail from the lists of its old state to those of its new one.
+func (b *batch) reindex(old, next inbox.Email) {
+	keep := map[store.Key]bool{}
+	summary := inbox.Summarize(next)
+	for _, k := range indexKeys(next) {
+		keep[k] = true
+		b.set(k, summary)
+	}
+	for _, k := range indexKeys(old) {
+		if !keep[k] {
+			b.drop(k, store.Condition{})
+		}
+	}
+}
+
+// countMove follows a deletion or restoration in the counters.
+func (s *Store) countMove(ctx context.Context, old, next inbox.Email) {
+	before, after := !old.DeletedAt.IsZero(), !next.DeletedAt.IsZero()
+	if before == after {
+		return
+	}
+	delta := int64(1)
+	if before {
+		delta = -1
+	}
+	s.count(ctx, next.Inbox, countDeleted, delta)
+	if final(next.Status) {
+		s.count(ctx, next.Inbox, string(next.Status), -delta)
+	}
+}
+
+func final(s inbox.Status) bool {
+	return s == inbox.StatusProcessed || s == inbox.StatusFailed || s == inbox.StatusQuarantined
+}

@@ -1,0 +1,109 @@
+package inboxstore
+
+import (
+	"crypto/sha256"
+	"strings"
+
+	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/store"
+)
+
+// only is the sort key of a partition that holds one row.
+const only = "-"
+
+// outboxShards spreads the outbox: every mail writes it about seven times, and one DynamoDB partition takes 1,000 writes a second.
+const outboxShards = 8
+
+func key(partition, sort string) store.Key {
+	return store.Key{Table: store.Core, Partition: partition, Sort: sort}
+}
+
+func orgKey(org, sort string) store.Key        { return key("org/"+org, sort) }
+func orgSlugKey(slug string) store.Key         { return key("org-slug/"+slug, only) }
+func domainKey(domain string) store.Key        { return key("domain/"+domain, only) }
+func memberKey(user string) store.Key          { return key("user/"+user, "member") }
+func userEmailKey(email string) store.Key      { return key("user-email/"+email, only) }
+func slugKey(ws, slug string) store.Key        { return key("inbox-slugs/"+ws, slug) }
+func addressKey(address string) store.Key      { return key("address/"+address, only) }
+func hiddenKey(ws string) store.Key            { return key("hidden/"+ws, only) }
+func countsKey(in string) store.Key            { return key("counts/"+in, only) }
+func mailKey(ws, email, sort string) store.Key { return key("mail/"+ws+"/"+email, sort) }
+func attKey(ws, att string) store.Key          { return key("att/"+ws, att) }
+func dupKey(ws, in, digest string) store.Key   { return key("dup/"+ws+"/"+in, digest) }
+
+func threadingKey(ws, in, kind, text string) store.Key {
+	return key("threading/"+ws+"/"+in, kind+"/"+inbox.ShortDigest(sha256.Sum256([]byte(text))))
+}
+
+func inboxesPartition(ws string, deleted bool) string {
+	return "inboxes/" + ws + deletedSuffix(deleted)
+}
+
+func attsPartition(ws, in string, deleted bool) string {
+	return "atts/" + ws + "/" + in + deletedSuffix(deleted)
+}
+
+func deletedSuffix(deleted bool) string {
+	if deleted {
+		return "/deleted"
+	}
+	return ""
+}
+
+// inboxKey is where the inbox itself lies: deleting moves it.
+func inboxKey(in inbox.Inbox) store.Key {
+	return key(inboxesPartition(in.Workspace, !in.DeletedAt.IsZero()), in.ID)
+}
+
+// indexKeys are the rows of a mail in the lists that it belongs to, each of which carries its Summary.
+func indexKeys(e inbox.Email) []store.Key {
+	ws := "mails/" + e.Workspace
+	in := ws + "/i/" + e.Inbox
+	if !e.DeletedAt.IsZero() {
+		return []store.Key{key(ws+"/deleted", e.ID), key(in+"/deleted", e.ID)}
+	}
+	status := "/s/" + string(e.Status)
+	keys := []store.Key{key(ws, e.ID), key(ws+status, e.ID), key(in, e.ID), key(in+status, e.ID)}
+	if e.Thread != "" {
+		keys = append(keys, key(ws+"/t/"+e.Thread, e.ID))
+	}
+	return keys
+}
+
+// listPartitions are the partitions that serve a range: the live one, and the deleted one when it is included.
+func listPartitions(r inbox.EmailRange) []string {
+	base := "mails/" + r.Workspace
+	live, deleted := base, base+"/deleted"
+	if r.Inbox != "" {
+		live = base + "/i/" + r.Inbox
+		deleted = live + "/deleted"
+	}
+	switch {
+	case r.Thread != "":
+		live = base + "/t/" + r.Thread
+	case r.Status != "":
+		live += "/s/" + string(r.Status)
+	}
+	if !r.Deleted {
+		return []string{live}
+	}
+	return []string{live, deleted}
+}
+
+// outboxKey orders by the time in the id's ULID, and finds a row by its id alone.
+func outboxKey(id string) store.Key {
+	kind, ulid, _ := strings.Cut(id, "_")
+	shard := 0
+	if n := len(ulid); n > 0 {
+		shard = int(ulid[n-1]) % outboxShards
+	}
+	return key(outboxPartition(shard), ulid+"/"+kind)
+}
+
+func outboxPartition(shard int) string { return "outbox/" + string(rune('0'+shard)) }
+
+// outboxID is the inverse of outboxKey.
+func outboxID(sort string) string {
+	ulid, kind, _ := strings.Cut(sort, "/")
+	return kind + "_" + ulid
+}

@@ -1,0 +1,134 @@
+package inboxstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/store"
+)
+
+// mailsPerTx recipients are fanned out in one transaction: six rows each.
+const mailsPerTx = 8
+
+// outboxRow is what is left to do: an accepted mail to fan out, or a received one to process.
+type outboxRow struct {
+	Intake *inbox.Intake `json:"intake,omitempty"`
+	// Where the mail lies, for a row under a mail's id.
+	Workspace string `json:"workspace,omitempty"`
+	Inbox     string `json:"inbox,omitempty"`
+}
+
+func noOutbox() *apperr.Error {
+	return apperr.New(apperr.NotFound, "", "Nothing is waiting under this id.")
+}
+
+// PutIntake implements pipeline.Outbox. Repeating it is fine.
+func (s *Store) PutIntake(ctx context.Context, in inbox.Intake) error {
+	item, err := store.Encode(outboxKey(in.ID), format, 1, outboxRow{Intake: &in})
+	if err != nil {
+		return failed("intake "+in.ID, err)
+	}
+	if err := s.engine.Put(ctx, item, store.Absent()); err != nil && !errors.Is(err, store.ErrConflict) {
+		return failed("intake "+in.ID, err)
+	}
+	return nil
+}
+
+// Intake implements pipeline.Outbox.
+func (s *Store) Intake(ctx context.Context, id string) (inbox.Intake, error) {
+	row, err := s.outbox(ctx, id)
+	if err != nil {
+		return inbox.Intake{}, err
+	}
+	if row.Intake == nil {
+		return inbox.Intake{}, noOutbox()
+	}
+	return *row.Intake, nil
+}
+
+func (s *Store) outbox(ctx context.Context, id string) (outboxRow, error) {
+	row, _, err := get[outboxRow](ctx, s, outboxKey(id))
+	if err != nil {
+		return outboxRow{}, missing("outbox row "+id, err, noOutbox())
+	}
+	return row, nil
+}
+
+// FanOut implements pipeline.Outbox.
+func (s *Store) FanOut(ctx context.Context, in inbox.Intake, mails []inbox.Email) error {
+	for chunk := range slices.Chunk(mails, mailsPerTx) {
+		made, err := s.putReceived(ctx, chunk)
+		if err != nil {
+			return failed("fan out "+in.ID, err)
+		}
+		for _, e := range made {
+			s.count(ctx, e.Inbox, countReceived, 1)
+		}
+	}
+	if err := s.engine.Delete(ctx, outboxKey(in.ID), store.Condition{}); err != nil {
+		return failed("drop intake "+in.ID, err)
+	}
+	return nil
+}
+
+// putReceived stores the mails that are not there yet. A mail's own row is first among its ops, so a conflict says which one
+// is there already, whatever became of it since.
+func (s *Store) putReceived(ctx context.Context, mails []inbox.Email) ([]inbox.Email, error) {
+	mails = slices.Clone(mails)
+	for len(mails) > 0 {
+		var b batch
+		owner := []int{}
+		for i, e := range mails {
+			e.Version = max(e.Version, 1)
+			b.create(mailKey(e.Workspace, e.ID, docSort), e)
+			b.set(outboxKey(e.ID), outboxRow{Workspace: e.Workspace, Inbox: e.Inbox})
+			summary := inbox.Summarize(e)
+			for _, k := range indexKeys(e) {
+				b.set(k, summary)
+			}
+			for len(owner) < len(b.ops) {
+				owner = append(owner, i)
+			}
+		}
+		err := s.commit(ctx, &b)
+		if err == nil {
+			return mails, nil
+		}
+		at := conflictAt(err)
+		if at < 0 {
+			return nil, fmt.Errorf("store %d received mails: %w", len(mails), err)
+		}
+		mails = slices.Delete(mails, owner[at], owner[at]+1)
+	}
+	return nil, nil
+}
+
+// Pending implements pipeline.Outbox. A row's age is that of its id.
+func (s *Store) Pending(ctx context.Context, before time.Time, limit int) ([]string, error) {
+	limit = min(max(limit, 1), store.MaxLimit)
+	to := strings.TrimPrefix(inbox.IDFloor("x", before), "x_")
+	var sorts []string
+	for shard := range outboxShards {
+		page, err := store.Fill(ctx, s.engine, store.Query{
+			Table: store.Core, Partition: outboxPartition(shard), To: to, Limit: limit,
+		}, 4)
+		if err != nil {
+			return nil, failed("pending", err)
+		}
+		for _, item := range page.Items {
+			sorts = append(sorts, item.Key.Sort)
+		}
+	}
+	slices.Sort(sorts)
+	ids := make([]string, 0, min(len(sorts), limit))
+	for _, sort := range sorts[:min(len(sorts), limit)] {
+		ids = append(ids, outboxID(sort))
+	}
+	return ids, nil
+}

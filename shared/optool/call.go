@@ -1,0 +1,163 @@
+package optool
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/mcp"
+	"github.com/buzon-mail/buzon/shared/op"
+)
+
+// call is what one tools/call needs, in one allocation.
+type call struct {
+	input
+	url    url.URL
+	body   body
+	result mcp.CallResult
+}
+
+// CallTool runs one tool. What the caller can act on is a result with IsError that holds the problem document.
+func (t *Tools) CallTool(ctx context.Context, r *mcp.CallRequest) (*mcp.CallResult, error) {
+	caller, err := callerOf(r.Caller)
+	if err != nil {
+		return nil, err
+	}
+	own, ok := t.byName[r.Name]
+	if !ok {
+		return nil, mcp.ErrUnknown
+	}
+	s := t.standing(caller, r.Header)
+	if !own.allows(s) {
+		return nil, mcp.ErrUnknown // before the scope, for its challenge would tell that the tool exists
+	}
+	if !s.scopes.Has(own.scope) {
+		return nil, &mcp.ScopeError{Scopes: []string{own.op.Scope}}
+	}
+	p, err := own.ready(t.options.BasePath)
+	if err != nil {
+		return nil, fmt.Errorf("plan tool %s: %w", own.op.Name, err)
+	}
+	c := &call{}
+	if err := p.read(r.Arguments, &c.input); err != nil {
+		return t.refuse(ctx, err), nil
+	}
+	if own.op.Effect == op.Destructive {
+		return t.refuse(ctx, unconfirmed(own.op)), nil
+	}
+	return t.run(op.WithCaller(ctx, caller, op.SurfaceMCP), own, p, c, r.Header)
+}
+
+// unconfirmed is the answer to a destructive call that nobody has confirmed. It comes after scope, role and arguments, so
+// that a person is never asked about a call that would be refused, and it runs nothing.
+func unconfirmed(o *op.Operation) error {
+	return apperr.New(apperr.Conflict, "confirmation_required",
+		o.Title+": this act needs the confirmation of a person, which can't be asked for over this connection. Nothing was done.",
+		"Do not repeat this call: it will be answered the same way.",
+		"Ask the person to do it: "+o.Method+" "+o.Path+" of the HTTP API.")
+}
+
+func (t *Tools) refuse(ctx context.Context, err error) *mcp.CallResult {
+	return &mcp.CallResult{JSON: t.routes.Problem(ctx, err), IsError: true}
+}
+
+// run sends the request to the operation's own route object. The request has no header of the client but the workspace's:
+// a forwarded Authorization or Cookie would be a second identity beside the verified caller.
+func (t *Tools) run(ctx context.Context, own *tool, p *plan, c *call, client http.Header) (*mcp.CallResult, error) {
+	r := p.template.WithContext(ctx)
+	r.URL = &c.url
+	c.url.Path = p.path(&c.input)
+	c.url.RawQuery = string(c.query)
+	for _, v := range c.values[:c.paths] {
+		r.SetPathValue(v.name, v.value)
+	}
+	if workspace := client[t.options.WorkspaceHeader]; len(workspace) > 0 || c.header != nil {
+		r.Header = t.headers(c.header, workspace)
+	}
+	if c.input.body != nil {
+		c.body.data = c.input.body
+		r.Body, r.ContentLength = &c.body, int64(len(c.body.data))
+	}
+	rec := t.record()
+	own.route.ServeHTTP(rec, r)
+	return t.answer(own, c, rec)
+}
+
+func (t *Tools) headers(declared http.Header, workspace []string) http.Header {
+	h := make(http.Header, 2+len(declared))
+	h["Content-Type"] = jsonOnly["Content-Type"]
+	if len(workspace) > 0 {
+		h[t.options.WorkspaceHeader] = workspace
+	}
+	for name, values := range declared {
+		h[name] = values
+	}
+	return h
+}
+
+// path joins the segments with the values. They were checked, and what passes the check needs no escape.
+func (p *plan) path(in *input) string {
+	if in.paths == 0 {
+		return p.fixed
+	}
+	out := make([]string, len(p.segments))
+	copy(out, p.segments)
+	for i, segment := range out {
+		for _, v := range in.values[:in.paths] {
+			if len(segment) == len(v.name)+2 && segment[0] == '{' && segment[1:len(segment)-1] == v.name {
+				out[i] = v.value
+			}
+		}
+	}
+	return strings.Join(out, "/")
+}
+
+func (t *Tools) answer(own *tool, c *call, rec *recorder) (*mcp.CallResult, error) {
+	result := &c.result
+	result.JSON, result.Released = rec.buf, rec.released
+	switch {
+	case rec.status >= http.StatusInternalServerError && rec.status != http.StatusServiceUnavailable:
+		status := rec.status
+		rec.release()
+		return nil, fmt.Errorf("tool %s: the route answered %d and has logged why", own.op.Name, status)
+	case rec.status >= http.StatusMultipleChoices:
+		result.IsError = true
+		return result, nil
+	case len(rec.buf) == 0:
+		result.JSON = emptyObject
+	}
+	if t.options.UntrustedMetaKey != "" {
+		rec.meta = appendUntrusted(rec.meta, t.options.UntrustedMetaKey, result.JSON)
+		result.Meta = rec.meta
+	}
+	return result, nil
+}
+
+//nolint:gochecknoglobals // constant
+var emptyObject = []byte("{}")
+
+// body is the body of an in-process request. Bytes spares the route its copy.
+type body struct {
+	data []byte
+	at   int
+}
+
+// Bytes is the whole body.
+func (b *body) Bytes() []byte { return b.data }
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	if b.at == len(b.data) {
+		return 0, io.EOF
+	}
+	n := copy(p, b.data[b.at:])
+	b.at += n
+	return n, nil
+}
+
+// Close does nothing.
+func (b *body) Close() error { return nil }

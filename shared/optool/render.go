@@ -1,0 +1,302 @@
+package optool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/buzon-mail/buzon/shared/op"
+)
+
+const definitions = "#/$defs/"
+
+// Render renders every tool of a catalogue for ParseSegments. It is meant for build time: the same catalogue gives the same
+// bytes, and a declaration that can't be a tool is an error.
+func Render(catalogue *op.Catalogue) ([]byte, error) {
+	out := []byte(magic)
+	for _, o := range catalogue.Operations() {
+		s, err := renderTool(&o)
+		if err != nil {
+			return nil, fmt.Errorf("optool: render %s: %w", o.Name, err)
+		}
+		out = s.append(out)
+	}
+	return out, nil
+}
+
+func renderTool(o *op.Operation) (s *Segment, err error) {
+	defer func() { // huma panics on a tag that it can't read
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	input, err := inputSchema(o)
+	if err != nil {
+		return nil, err
+	}
+	var head object
+	head.text("name", o.Name)
+	head.text("description", o.Description)
+	head.raw("inputSchema", input)
+	s = &Segment{Name: o.Name, Head: append([]byte{','}, head.open()...)}
+	s.Tails[shapeBare] = []byte("}")
+	s.Tails[shapeAnnotated] = tail(func(t *object) { t.raw("annotations", annotations(o, true)) })
+	s.Tails[shapeFull] = tail(func(t *object) {
+		t.text("title", o.Title)
+		if output := outputSchema(o.Output); output != nil {
+			t.raw("outputSchema", output)
+		}
+		t.raw("annotations", annotations(o, false))
+	})
+	return s, nil
+}
+
+// tail is the end of an object that has members already.
+func tail(fill func(*object)) []byte {
+	var o object
+	fill(&o)
+	return append([]byte{','}, append(o.open()[1:], '}')...)
+}
+
+// annotations are the hints of the tool. Revision 2025-03-26 has the title among them, later ones beside them.
+func annotations(o *op.Operation, title bool) []byte {
+	var a object
+	if title {
+		a.text("title", o.Title)
+	}
+	a.value("readOnlyHint", o.Effect == op.Read)
+	a.value("destructiveHint", o.Effect == op.Destructive)
+	a.value("idempotentHint", o.Idempotent || o.Effect == op.Read)
+	a.value("openWorldHint", false)
+	return a.close()
+}
+
+// inputSchema is the JSON Schema (2020-12) of the arguments: parameters and the members of the body side by side.
+func inputSchema(o *op.Operation) ([]byte, error) {
+	fields, body, optional, err := fieldsOf(o.Input)
+	if err != nil {
+		return nil, err
+	}
+	registry := huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
+	var bodySchema *huma.Schema
+	if body != nil {
+		bodySchema = registry.Schema(body, false, o.Name+"Body")
+	}
+	var properties object
+	var required []string
+	seen := map[string]bool{}
+	for _, f := range fields {
+		if seen[f.name] {
+			return nil, fmt.Errorf("two arguments are called %s", f.name)
+		}
+		seen[f.name] = true
+		schema := parameterSchema(registry, &f, bodySchema)
+		if schema == nil {
+			return nil, fmt.Errorf("argument %s has no schema", f.name)
+		}
+		if f.required(bodySchema, optional) {
+			required = append(required, f.name)
+		}
+		properties.value(f.name, plain(schema))
+	}
+	var out object
+	out.raw("type", []byte(`"object"`))
+	out.raw("properties", properties.close())
+	if len(required) > 0 {
+		out.value("required", required)
+	}
+	out.value("additionalProperties", false)
+	if defs := needed(registry, properties.close()); defs != nil {
+		out.raw("$defs", defs)
+	}
+	if properties.err != nil {
+		return nil, properties.err
+	}
+	return out.close(), out.err
+}
+
+func parameterSchema(r huma.Registry, f *field, body *huma.Schema) *huma.Schema {
+	if f.place == inBody {
+		return body.Properties[f.name]
+	}
+	s := huma.SchemaFromField(r, f.source, "")
+	if s == nil {
+		return nil
+	}
+	// An empty value can't be told from none on the wire, so it is refused there and not offered here.
+	one := 1
+	for _, target := range []*huma.Schema{s, s.Items} {
+		if target != nil && target.Type == huma.TypeString && target.MinLength == nil && target.Format == "" && len(target.Enum) == 0 {
+			target.MinLength = &one
+		}
+	}
+	return s
+}
+
+func (f *field) required(body *huma.Schema, optional bool) bool {
+	switch f.place {
+	case inPath:
+		return true
+	case inBody:
+		return !optional && slices.Contains(body.Required, f.name)
+	}
+	return f.source.Tag.Get("required") == "true"
+}
+
+// plain takes out what a model has no use for: the width of numbers, null for lists.
+func plain(s *huma.Schema) *huma.Schema {
+	if s == nil {
+		return nil
+	}
+	switch s.Type {
+	case huma.TypeInteger, huma.TypeNumber:
+		s.Format = ""
+	case huma.TypeArray:
+		s.Nullable = false
+	}
+	plain(s.Items)
+	for _, p := range s.Properties {
+		plain(p)
+	}
+	if more, ok := s.AdditionalProperties.(*huma.Schema); ok {
+		plain(more)
+	}
+	return s
+}
+
+// needed renders the definitions that the schema refers to, and those that they refer to.
+func needed(r huma.Registry, schema []byte) []byte {
+	all := r.Map()
+	used := map[string][]byte{}
+	for queue := [][]byte{schema}; len(queue) > 0; queue = queue[1:] {
+		for name, s := range all {
+			if _, ok := used[name]; ok || !bytes.Contains(queue[0], []byte(`"`+definitions+name+`"`)) {
+				continue
+			}
+			text, err := marshal(plain(s))
+			if err != nil {
+				continue
+			}
+			used[name] = text
+			queue = append(queue, text)
+		}
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(used))
+	for name := range used {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var out object
+	for _, name := range names {
+		out.raw(name, used[name])
+	}
+	return out.close()
+}
+
+// outputSchema is shallow: the members of the reply and their types. The whole schema is in the OpenAPI document; here it
+// would only cost a model's context. Replies that are not objects have none: a structured result must be an object.
+func outputSchema(output reflect.Type) []byte {
+	body, ok := output.FieldByName("Body")
+	if !ok || body.Type.Kind() != reflect.Struct {
+		return nil
+	}
+	var properties object
+	var required []string
+	for _, f := range reflect.VisibleFields(body.Type) {
+		name, flags, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" || (f.Anonymous && name == "") {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		properties.raw(name, shallow(f.Type))
+		if !strings.Contains(flags, "omit") {
+			required = append(required, name)
+		}
+	}
+	var out object
+	out.raw("type", []byte(`"object"`))
+	out.raw("properties", properties.close())
+	if len(required) > 0 {
+		out.value("required", required)
+	}
+	return out.close()
+}
+
+// shallow is the type of one member. A pointer may be null and an interface anything, so they are left open.
+func shallow(t reflect.Type) []byte {
+	if t.Implements(reflect.TypeFor[json.Marshaler]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) {
+		return []byte(`{}`)
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return []byte(`{"type":"object"}`)
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return []byte(`{"type":"string"}`)
+		}
+		return []byte(`{"type":"array"}`)
+	case reflect.String:
+		return []byte(`{"type":"string"}`)
+	case reflect.Bool:
+		return []byte(`{"type":"boolean"}`)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return []byte(`{"type":"integer"}`)
+	case reflect.Float32, reflect.Float64:
+		return []byte(`{"type":"number"}`)
+	}
+	return []byte(`{}`)
+}
+
+// object writes a JSON object whose members keep their order.
+type object struct {
+	buf bytes.Buffer
+	err error
+}
+
+func (o *object) raw(name string, value []byte) {
+	if o.buf.Len() > 0 {
+		o.buf.WriteByte(',')
+	}
+	key, err := marshal(name)
+	if err != nil {
+		o.err = err
+	}
+	o.buf.Write(key)
+	o.buf.WriteByte(':')
+	o.buf.Write(value)
+}
+
+func (o *object) value(name string, v any) {
+	text, err := marshal(v)
+	if err != nil {
+		o.err = err
+	}
+	o.raw(name, text)
+}
+
+func (o *object) text(name, value string) { o.value(name, value) }
+
+func (o *object) open() []byte { return append([]byte{'{'}, o.buf.Bytes()...) }
+
+func (o *object) close() []byte { return append(o.open(), '}') }
+
+func marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,54 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/buzon-mail/buzon/shared/op"
+)
+
+// binding is what Define leaves in an operation: the typed handler, closed over, in the two forms in which huma takes it.
+type binding struct {
+	// serve registers the operation for serving only: the output is opaque, so no output schema is built.
+	serve func(api huma.API, o huma.Operation)
+	// describe registers the operation with its full schemas, for documents.
+	describe func(api huma.API, o huma.Operation)
+}
+
+// nothing is the output that huma sees: results and errors pass it by, in the call.
+type nothing struct{}
+
+// Define makes an operation from its declaration and the function that serves it. Fields of I carry huma's tags (path,
+// query, header), the field Body is the JSON body; cookies and forms are not read. O has a field Body, may have Status (an
+// int; 0 is the declared one), and fields with a header tag (string, int, time.Time, fmt.Stringer; empty: not sent). The
+// handler finds caller and workspace in its context (op.CallerFrom, op.TenantFrom).
+func Define[I, O any](spec op.Spec, handle func(context.Context, *I) (*O, error)) op.Operation {
+	if spec.Status == 0 {
+		spec.Status = http.StatusOK
+	}
+	return op.Operation{
+		Spec:   spec,
+		Input:  reflect.TypeFor[I](),
+		Output: reflect.TypeFor[O](),
+		Binding: &binding{
+			serve:    func(api huma.API, o huma.Operation) { huma.Register(api, o, pass(handle)) },
+			describe: func(api huma.API, o huma.Operation) { huma.Register(api, o, handle) },
+		},
+	}
+}
+
+// pass runs the handler and leaves what it returned in the call.
+func pass[I, O any](handle func(context.Context, *I) (*O, error)) func(context.Context, *I) (*nothing, error) {
+	return func(ctx context.Context, in *I) (*nothing, error) {
+		c := ctx.(*carrier).call // huma hands on what call.Context returned
+		out, err := handle(c.ctx, in)
+		if out != nil {
+			c.out = out
+		}
+		c.err = err
+		return nil, nil //nolint:nilnil // huma then writes nothing
+	}
+}

@@ -1,0 +1,135 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+)
+
+// statuses is the one table from kind to HTTP status. A kind without an entry would be status 0, which a test refuses.
+//
+//nolint:gochecknoglobals // constant table
+var statuses = map[apperr.Kind]int{
+	apperr.Internal:         http.StatusInternalServerError,
+	apperr.Invalid:          http.StatusBadRequest,
+	apperr.Unauthenticated:  http.StatusUnauthorized,
+	apperr.Forbidden:        http.StatusForbidden,
+	apperr.NotFound:         http.StatusNotFound,
+	apperr.Conflict:         http.StatusConflict,
+	apperr.Stale:            http.StatusPreconditionFailed,
+	apperr.MethodNotAllowed: http.StatusMethodNotAllowed,
+	apperr.UnsupportedMedia: http.StatusUnsupportedMediaType,
+	apperr.TooLarge:         http.StatusRequestEntityTooLarge,
+	apperr.RateLimited:      http.StatusTooManyRequests,
+	apperr.Unavailable:      http.StatusServiceUnavailable,
+}
+
+const problemType = "application/problem+json"
+
+// Problem is the document of every failure (RFC 9457 section 3). Its type is about:blank, so the title is the status's
+// phrase (section 4.2.1); kind and code are what programs compare.
+type Problem struct {
+	Type      string          `json:"type" doc:"Always about:blank" example:"about:blank"`
+	Title     string          `json:"title" doc:"The phrase of the HTTP status"`
+	Status    int             `json:"status" doc:"The HTTP status"`
+	Detail    string          `json:"detail" doc:"What went wrong, for the caller to read"`
+	Kind      string          `json:"kind" doc:"The class of the failure"`
+	Code      string          `json:"code" doc:"Finer than the kind, for programs; equal to it where there is nothing finer"`
+	Fixes     []string        `json:"fixes,omitempty" doc:"What the caller can do next, in the order to try"`
+	Errors    []apperr.Detail `json:"errors,omitempty" doc:"Where the input is at fault"`
+	Scopes    []string        `json:"scopes,omitempty" doc:"Every scope that the operation needs, when one is missing"`
+	RequestID string          `json:"request_id,omitempty" doc:"Name it when you report the failure"`
+}
+
+// Problem renders the document of an error for callers that answer in another frame. The text of an error that is not an
+// *apperr.Error is not in it.
+func (a *API) Problem(ctx context.Context, err error) []byte {
+	return a.document(ctx, apperr.From(err))
+}
+
+func (a *API) document(ctx context.Context, e *apperr.Error) []byte {
+	status := statuses[e.Kind]
+	p := Problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Public,
+		Kind: e.Kind.String(), Code: e.Name(), Fixes: e.Fixes, Errors: e.Details, Scopes: e.Scopes,
+		RequestID: a.deps.RequestID(ctx),
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(p); err != nil {
+		return []byte(`{"type":"about:blank","status":500,"kind":"internal","code":"internal"}`)
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+// fail answers an error. It is the one edge of this room: what is our fault is logged here, once.
+func (a *API) fail(ctx context.Context, w http.ResponseWriter, operation string, err error) {
+	e := a.classify(ctx, operation, err)
+	h := w.Header()
+	switch e.Kind {
+	case apperr.Unauthenticated, apperr.Forbidden:
+		a.challenge(h, e)
+	case apperr.RateLimited, apperr.Unavailable:
+		if e.RetryAfter > 0 {
+			h.Set("Retry-After", seconds(e.RetryAfter))
+		}
+	}
+	a.send(w, statuses[e.Kind], problemType, a.document(ctx, e))
+}
+
+// classify finds what the caller may read of an error. A call that its own caller gave up on, or that ran out of its time,
+// is no fault of the program.
+func (a *API) classify(ctx context.Context, operation string, err error) *apperr.Error {
+	e := apperr.From(err)
+	if e.Kind != apperr.Internal {
+		return e
+	}
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return apperr.New(apperr.Unavailable, "interrupted", "The call ended before the answer was ready.", "Repeat the call.")
+	}
+	a.deps.Logger.LogAttrs(ctx, slog.LevelError, "operation failed", slog.String("operation", operation),
+		slog.String("request_id", a.deps.RequestID(ctx)), slog.String("error", err.Error()))
+	return apperr.From(errors.New("")) // an Internal error made by hand may carry text that was meant for the log
+}
+
+// challenge tells a client how to come back with what it lacks (RFC 6750 section 3).
+func (a *API) challenge(h http.Header, e *apperr.Error) {
+	if e.Kind == apperr.Forbidden && len(e.Scopes) == 0 {
+		return // no token with other scopes would help
+	}
+	code := ""
+	switch {
+	case e.Kind == apperr.Forbidden:
+		code = "insufficient_scope"
+	case e.Code != codeMissingToken:
+		code = "invalid_token"
+	}
+	value, _ := a.deps.Challenger.Challenge(code, e.Scopes)
+	h.Set("WWW-Authenticate", value)
+	if a.options.ChallengeHeader != "" {
+		h.Set(a.options.ChallengeHeader, value)
+	}
+}
+
+// codeMissingToken is the code of an Unauthenticated error when no credentials came at all: RFC 6750 section 3.1 wants no
+// error code in that challenge.
+const codeMissingToken = "missing_token"
+
+func (a *API) send(w http.ResponseWriter, status int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the peer is gone: nobody is left to tell
+}
+
+// seconds rounds up, for a client that comes back too early is refused again.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}

@@ -1,0 +1,151 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// replyPlan is how the output of one operation is written; it is made from the type once.
+type replyPlan struct {
+	status  int     // of success
+	dynamic int     // index of the field Status; -1: none
+	body    int     // index of the field Body; -1: none
+	lists   [][]int // fields of Body that are slices: nil is sent as [], never as null
+	headers []headerField
+}
+
+type headerField struct {
+	index int
+	name  string // canonical
+}
+
+func newReplyPlan(output reflect.Type, status int) *replyPlan {
+	p := &replyPlan{status: status, dynamic: -1, body: -1}
+	for i := range output.NumField() {
+		f := output.Field(i)
+		switch {
+		case f.Name == "Status":
+			p.dynamic = i
+		case f.Name == "Body":
+			p.body = i
+			p.lists = lists(f.Type)
+		case f.Tag.Get("header") != "":
+			p.headers = append(p.headers, headerField{i, http.CanonicalHeaderKey(f.Tag.Get("header"))})
+		}
+	}
+	return p
+}
+
+func lists(body reflect.Type) [][]int {
+	if body.Kind() != reflect.Struct {
+		return nil
+	}
+	var out [][]int
+	for _, f := range reflect.VisibleFields(body) {
+		if f.IsExported() && f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() != reflect.Uint8 && !throughPointer(body, f.Index) {
+			out = append(out, f.Index)
+		}
+	}
+	return out
+}
+
+// throughPointer reports whether a promoted field lies behind a pointer, which may be nil.
+func throughPointer(t reflect.Type, index []int) bool {
+	for _, i := range index[:len(index)-1] {
+		if t = t.Field(i).Type; t.Kind() == reflect.Pointer {
+			return true
+		}
+	}
+	return false
+}
+
+// write sends the output of a call. The body is encoded whole before anything is sent, so that a value that can't be
+// encoded is a clean 500.
+func (p *replyPlan) write(w http.ResponseWriter, c *call) error {
+	if c.out == nil {
+		if p.body < 0 {
+			w.WriteHeader(p.status)
+			return nil
+		}
+		return fmt.Errorf("rest: %s returned neither a result nor an error", c.bound.operation.OperationID)
+	}
+	v := reflect.ValueOf(c.out).Elem()
+	status := p.status
+	if p.dynamic >= 0 {
+		if s := int(v.Field(p.dynamic).Int()); s != 0 {
+			status = s
+		}
+	}
+	if p.body < 0 || status == http.StatusNoContent {
+		p.head(w.Header(), v)
+		w.WriteHeader(status)
+		return nil
+	}
+	b := v.Field(p.body)
+	for _, i := range p.lists {
+		if f := b.FieldByIndex(i); f.IsNil() {
+			f.Set(reflect.MakeSlice(f.Type(), 0, 0))
+		}
+	}
+	e := encoders.Get().(*encoder)
+	e.buf.Reset()
+	if err := e.enc.Encode(b.Addr().Interface()); err != nil {
+		return fmt.Errorf("encode the reply: %w", err)
+	}
+	p.head(w.Header(), v)
+	w.Header()["Content-Type"] = jsonType
+	w.WriteHeader(status)
+	_, _ = w.Write(e.buf.Bytes()[:e.buf.Len()-1]) // without the encoder's newline: a tool returns these very bytes
+	if e.buf.Cap() <= MaxBody {
+		encoders.Put(e)
+	}
+	return nil
+}
+
+func (p *replyPlan) head(h http.Header, v reflect.Value) {
+	for _, f := range p.headers {
+		if text := headerText(v.Field(f.index)); text != "" {
+			h.Set(f.name, text)
+		}
+	}
+}
+
+func headerText(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case string:
+		return x
+	case int:
+		return strconv.Itoa(x)
+	case time.Time:
+		if x.IsZero() {
+			return ""
+		}
+		return x.UTC().Format(http.TimeFormat)
+	case fmt.Stringer:
+		return x.String()
+	}
+	return ""
+}
+
+//nolint:gochecknoglobals // constant; a shared header value is never appended to, for its capacity is its length
+var jsonType = []string{"application/json"}
+
+// encoder is a buffer with an encoder on it, kept together for reuse.
+type encoder struct {
+	buf bytes.Buffer
+	enc *json.Encoder
+}
+
+//nolint:gochecknoglobals // a pool holds no state that anybody could see
+var encoders = sync.Pool{New: func() any {
+	e := &encoder{}
+	e.enc = json.NewEncoder(&e.buf)
+	e.enc.SetEscapeHTML(false)
+	return e
+}}
