@@ -21,6 +21,7 @@ type Reading struct {
 	Signals    []inbox.Signal
 	Codes      []inbox.Code
 	Links      []inbox.Link
+	Unreadable bool // nothing in it could be read as a mail; what there is stays
 }
 
 // File is one attachment with its bytes.

@@ -20,6 +20,9 @@ func (r *run) parse(ctx context.Context) error {
 	switch {
 	case panicked:
 		r.fail(reasonPanic)
+	case err == nil && reading.Unreadable:
+		r.fail(reasonUnreadable)
+		r.email.Warnings = append(r.email.Warnings, reading.Warnings...)
 	case err == nil:
 		r.reading = &reading
 		r.email.Content = reading.Content
