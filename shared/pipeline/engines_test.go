@@ -45,13 +45,13 @@ type world struct {
 }
 
 // open opens a data folder. ahead puts the runner's clock forward, so that it need not wait for rows to become old.
-func open(path string, ahead time.Duration) (*world, error) {
-	engine, err := embedded.Open(filepath.Join(path, "core.db"), embedded.Options{})
+func open(path string, ahead time.Duration, noSync bool) (*world, error) {
+	engine, err := embedded.Open(filepath.Join(path, "core.db"), embedded.Options{NoSync: noSync})
 	if err != nil {
 		return nil, err
 	}
 	w := &world{close: engine.Close}
-	blobs, err := dir.Open(filepath.Join(path, "blobs"), dir.Options{})
+	blobs, err := dir.Open(filepath.Join(path, "blobs"), dir.Options{NoSync: noSync})
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
@@ -117,7 +117,7 @@ func TestMain(m *testing.M) {
 }
 
 func serveUntilKilled(path string) error {
-	w, err := open(path, time.Minute)
+	w, err := open(path, time.Minute, false)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func TestKilled(t *testing.T) {
 		t.Skip("starts and kills twenty processes")
 	}
 	path := t.TempDir()
-	w, err := open(path, 0)
+	w, err := open(path, 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func kill(t *testing.T, path string, c *clients, after time.Duration) {
 // settle processes what is left and counts the mails by subject.
 func settle(t *testing.T, path string) map[string]int {
 	t.Helper()
-	w, err := open(path, time.Minute)
+	w, err := open(path, time.Minute, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type RunnerDeps struct {
 
 // RunnerOptions bound the runner. A zero field takes the default.
 type RunnerOptions struct {
-	Workers     int           // mails at once; GOMAXPROCS
+	Workers     int           // mails at once; 16, or GOMAXPROCS if that is more: they wait for the disk and share its flushes
 	Lease       time.Duration // for a batch; 10 minutes, which is far over what its slowest mails take
 	Idle        time.Duration // between looks at an empty queue; 1 s, with a Wake 5 s
 	Grace       time.Duration // for the mails in work when Run is to end; 10 s
@@ -55,7 +55,7 @@ func NewRunner(deps RunnerDeps, opts RunnerOptions) (*Runner, error) {
 		deps.Clock = time.Now
 	}
 	if opts.Workers <= 0 {
-		opts.Workers = runtime.GOMAXPROCS(0)
+		opts.Workers = max(16, runtime.GOMAXPROCS(0))
 	}
 	if opts.Lease <= 0 {
 		opts.Lease = 10 * time.Minute
