@@ -1,0 +1,211 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/queue"
+)
+
+// WorkerDeps is what a Worker needs.
+type WorkerDeps struct {
+	Outbox Outbox
+	Mails  Mails
+	Blobs  Blobs
+	Queue  queue.Queue
+	Parse  Parse
+	Logger *slog.Logger
+	Clock  func() time.Time // time.Now when nil
+}
+
+// WorkerOptions bound the work. A zero field takes the default.
+type WorkerOptions struct {
+	MaxAttempts  int           // the lease at which a mail is given up unread; 5, as the queue gives out no sixth
+	ParseTimeout time.Duration // for one mail; 30 s
+	Memory       int64         // bytes of raw mail that are read at once, over all goroutines; 64 MiB
+	MaxBody      int           // bytes of a body's JSON that fit in a row, beyond it goes to a blob; 100 KB
+	MaxFiles     int           // attachments of one mail; 500
+}
+
+// Worker takes ids off the queue and brings each mail to its end. It may run in many goroutines and processes at once, also
+// on the same id.
+type Worker struct {
+	deps   WorkerDeps
+	opts   WorkerOptions
+	memory *semaphore.Weighted
+}
+
+// NewWorker checks the dependencies.
+func NewWorker(deps WorkerDeps, opts WorkerOptions) (*Worker, error) {
+	if deps.Outbox == nil || deps.Mails == nil || deps.Blobs == nil || deps.Queue == nil || deps.Parse == nil || deps.Logger == nil {
+		return nil, errors.New("pipeline: Outbox, Mails, Blobs, Queue, Parse and Logger are required")
+	}
+	if deps.Clock == nil {
+		deps.Clock = time.Now
+	}
+	if opts.MaxAttempts <= 0 {
+		opts.MaxAttempts = 5
+	}
+	if opts.ParseTimeout <= 0 {
+		opts.ParseTimeout = 30 * time.Second
+	}
+	if opts.Memory <= 0 {
+		opts.Memory = 64 << 20
+	}
+	if opts.MaxBody <= 0 {
+		opts.MaxBody = 100_000
+	}
+	if opts.MaxFiles <= 0 {
+		opts.MaxFiles = 500
+	}
+	return &Worker{deps: deps, opts: opts, memory: semaphore.NewWeighted(opts.Memory)}, nil
+}
+
+// Handle does what the id asks for: an intake is fanned out, a mail is processed. attempt is how often the queue has given
+// the message out, from 1; it grows when a worker died over it, which is how a mail that kills workers is found out. Nil
+// means done, also when there was nothing left to do. DispositionOf says what to do about an error.
+func (w *Worker) Handle(ctx context.Context, id string, attempt int) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.deps.Logger.Error("pipeline: job panicked", slog.String("job", id), slog.String("stack", string(debug.Stack())))
+			err = fmt.Errorf("panic in job %s", id)
+		}
+	}()
+	switch {
+	case strings.HasPrefix(id, prefixIntake):
+		return w.intake(ctx, id, attempt)
+	case strings.HasPrefix(id, prefixEmail):
+		return w.mail(ctx, id, attempt, false)
+	}
+	return apperr.New(apperr.Invalid, "bad_job", "The queue holds a message that is not for this worker.")
+}
+
+// mail runs the stages over one mail. sole tells that no other mail has the same raw bytes' key.
+func (w *Worker) mail(ctx context.Context, id string, attempt int, sole bool) error {
+	began := w.deps.Clock()
+	email, err := w.deps.Mails.ClaimMail(ctx, id)
+	if apperr.Is(err, apperr.NotFound) {
+		return nil // finished by another run
+	}
+	if err != nil {
+		return wrap("claim", id, err)
+	}
+	r := &run{w: w, email: email, attempt: attempt, sole: sole}
+	if err := r.stages(ctx); err != nil {
+		return wrap(r.stage, id, err)
+	}
+	w.deps.Logger.Info("pipeline: mail",
+		slog.String("email", id), slog.String("inbox", email.Inbox), slog.String("workspace", email.Workspace),
+		slog.String("outcome", r.outcome()), slog.String("reason", r.email.Reason), slog.Int64("bytes", email.Size),
+		slog.Int("attempt", attempt), slog.Duration("took", w.deps.Clock().Sub(began)))
+	return nil
+}
+
+// run is one mail on its way through the stages. Each stage adds to email or reading; everything it writes outside has a
+// key that follows from the mail's id, so that a second run writes the same again.
+type run struct {
+	w       *Worker
+	email   inbox.Email
+	attempt int
+	sole    bool
+	stage   string // where it is, for the error
+
+	raw         []byte
+	reading     *Reading // nil: not read
+	key         string   // of Duplicate
+	duplicateOf string   // the mail is an exact copy and will be dropped
+	body        *inbox.Body
+	attachments []inbox.Attachment
+}
+
+// stages are in the order of DESIGN.md §8. A stage that finds the mail unreadable calls fail; those after it have nothing
+// to do then, and finish stores what there is.
+func (r *run) stages(ctx context.Context) error {
+	release, err := r.reserve(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for _, s := range []struct {
+		name string
+		do   func(*run, context.Context) error
+	}{
+		{"load", (*run).load},
+		{"parse", (*run).parse},
+		{"dedupe", (*run).dedupe},
+		{"flags", (*run).flags},
+		{"body", (*run).bodies},
+		{"attachments", (*run).files},
+		{"fit", (*run).fit},
+		{"finish", (*run).finish},
+	} {
+		r.stage = s.name
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.do(r, ctx); err != nil {
+			return err
+		}
+		if r.duplicateOf != "" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// reserve waits for room in memory: a burst of the largest mails must not add up.
+func (r *run) reserve(ctx context.Context) (release func(), err error) {
+	r.stage = "reserve"
+	n := min(max(r.email.Size, 1), r.w.opts.Memory)
+	if err := r.w.memory.Acquire(ctx, n); err != nil {
+		return nil, err
+	}
+	return func() { r.w.memory.Release(n) }, nil
+}
+
+// The reasons of a failed mail.
+const (
+	reasonAttempts   = "too_many_attempts" // workers died over it
+	reasonRawMissing = "raw_missing"
+	reasonRawDamaged = "raw_damaged"
+	reasonUnreadable = "unreadable"
+	reasonTimeout    = "parse_timeout"
+	reasonPanic      = "parse_panic"
+	reasonRefused    = "store_refused" // the store does not take the row, whatever is cut from it
+)
+
+// fail marks the mail: it is kept with its raw bytes and is never tried again.
+func (r *run) fail(reason string) {
+	r.email.Status, r.email.Reason = inbox.StatusFailed, reason
+	r.reading = nil
+}
+
+func (r *run) failed() bool { return r.email.Status == inbox.StatusFailed }
+
+func (r *run) outcome() string {
+	if r.duplicateOf != "" {
+		return "duplicate"
+	}
+	return string(r.email.Status)
+}
+
+func (r *run) warn(code, detail string) {
+	r.email.Warnings = append(r.email.Warnings, inbox.Warning{Code: code, Detail: detail})
+}
+
+// wrap names the step and the id, and makes an ended context a reason to come again.
+func wrap(step, id string, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return apperr.New(apperr.Unavailable, "interrupted", "The work was interrupted.").Because(fmt.Errorf("%s %s: %w", step, id, err))
+	}
+	return fmt.Errorf("%s %s: %w", step, id, err)
+}
