@@ -2,10 +2,7 @@ package store_test
 
 import (
 	"errors"
-	"go/parser"
-	"go/token"
 	"math"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -122,26 +119,4 @@ func FuzzNormal(f *testing.F) {
 			t.Fatalf("%+v: After %q is outside the range", q, n.After)
 		}
 	})
-}
-
-// The rules are shared by every engine: none may come in by an import.
-func TestImports(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("files = %v, %v", files, err)
-	}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, spec := range f.Imports {
-			if strings.Contains(spec.Path.Value, ".") {
-				t.Errorf("%s imports %s: store depends on the standard library only", name, spec.Path.Value)
-			}
-		}
-	}
 }

@@ -255,3 +255,19 @@ func BenchmarkGet(b *testing.B) {
 		}
 	}
 }
+
+// The file outlives the program: these bytes may only change together with layout or rowLayout.
+func TestLayout(t *testing.T) {
+	r := row{format: 2, revision: 3, expires: 4, counters: map[string]int64{"b": -1, "a": 300}, data: []byte("data")}
+	const wantRow = "\x01\x02" + "\x00\x00\x00\x00\x00\x00\x00\x03" + "\x00\x00\x00\x00\x00\x00\x00\x04" + "\x02" + "\x01a\xd8\x04" + "\x01b\x01" + "data"
+	if got := string(r.append(nil)); got != wantRow {
+		t.Errorf("row = %q, want %q", got, wantRow)
+	}
+	key := appendKey(nil, "part", "sort")
+	if want := "\x00\x04partsort"; string(key) != want {
+		t.Errorf("key = %q, want %q", key, want)
+	}
+	if got, want := string(appendExpiry(nil, 5, store.Ephemeral, key)), "\x00\x00\x00\x00\x00\x00\x00\x05\x02\x00\x04partsort"; got != want {
+		t.Errorf("expiry key = %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,46 @@
+package store_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestImports keeps the arrows of the design: the room and its engines import the standard library and what is listed with a
+// reason, and nothing that knows mail, HTTP routes or tools.
+func TestImports(t *testing.T) {
+	const module = "github.com/buzon-mail/buzon/"
+	allowed := map[string]map[string]string{ // folder -> import -> reason
+		".":         {}, // the rules are shared by every engine: none may come in by an import
+		"embedded":  {"shared/store": "implements it", "go.etcd.io/bbolt": "the file", "go.etcd.io/bbolt/errors": "its sentinels"},
+		"storetest": {"shared/store": "defines its contract"},
+	}
+	checked := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		checked++
+		for _, spec := range f.Imports {
+			name := strings.Trim(spec.Path.Value, `"`)
+			first, _, _ := strings.Cut(name, "/")
+			if !strings.Contains(first, ".") {
+				continue
+			}
+			if allowed[filepath.Dir(path)][strings.TrimPrefix(name, module)] == "" {
+				t.Errorf("%s imports %s, which its room may not know", path, name)
+			}
+		}
+		return nil
+	})
+	if err != nil || checked < 3 {
+		t.Fatalf("checked %d files: %v", checked, err)
+	}
+}
