@@ -11,24 +11,31 @@ import (
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
+// finishAttempts is greater than attempts: many mails of one subject that are finished at once meet on the subject's row,
+// and each round only one of them gets on.
+const finishAttempts = 32
+
 // Finish implements pipeline.Mails.
 func (s *Store) Finish(ctx context.Context, p inbox.Processed, msgKey string) error {
 	if !final(p.Email.Status) {
 		return fmt.Errorf("inboxstore: finish %s with status %q", p.Email.ID, p.Email.Status)
 	}
+	p.Attachments = slices.Clone(p.Attachments)
 	for i := range p.Attachments {
 		p.Attachments[i] = bounded(p.Attachments[i])
 	}
-	for range attempts {
+	for range finishAttempts {
 		if _, err := s.outbox(ctx, p.Email.ID); err != nil {
 			if apperr.Is(err, apperr.NotFound) {
 				return nil // finished before
 			}
 			return err
 		}
-		err := s.finishOnce(ctx, p, msgKey)
+		done, err := s.finishOnce(ctx, p, msgKey)
 		if err == nil {
-			s.count(ctx, p.Email.Inbox, string(p.Email.Status), 1)
+			if done.DeletedAt.IsZero() { // else its restoration counts it
+				s.count(ctx, done.Inbox, string(done.Status), 1)
+			}
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
@@ -38,15 +45,15 @@ func (s *Store) Finish(ctx context.Context, p inbox.Processed, msgKey string) er
 	return inbox.Busy()
 }
 
-func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string) error {
+func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string) (inbox.Email, error) {
 	row, revision, err := s.mail(ctx, p.Email.Workspace, p.Email.ID)
 	if err != nil {
-		return err
+		return inbox.Email{}, err
 	}
 	next := merge(row.Email, p)
 	var b batch
 	if next.Thread, err = s.thread(ctx, &b, next, p.References); err != nil {
-		return fmt.Errorf("thread: %w", err)
+		return inbox.Email{}, fmt.Errorf("thread: %w", err)
 	}
 	rows := chunkAttachments(next, p.Attachments)
 	next = fit(next, kept(rows) < len(p.Attachments))
@@ -56,13 +63,13 @@ func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string
 		b.set(mailKey(next.Workspace, next.ID, bodySort), p.Body)
 	}
 	if _, _, err := s.claimDigests(ctx, &b, next, msgKey); err != nil {
-		return fmt.Errorf("digests: %w", err)
+		return inbox.Email{}, fmt.Errorf("digests: %w", err)
 	}
 	b.reindex(row.Email, next)
 	if err := s.putAttachments(ctx, &b, next, rows); err != nil {
-		return err
+		return inbox.Email{}, err
 	}
-	return s.commit(ctx, &b)
+	return next, s.commit(ctx, &b)
 }
 
 // merge lays what the pipeline learned over the mail, but for what operations set: deletion, the handled mark, a category.

@@ -201,7 +201,7 @@ func TestClaimAndFinish(t *testing.T) {
 	}
 	_, _, err = w.Email(ctx, wsB, e.ID, true)
 	wantKind(t, err, apperr.NotFound)
-	if c, err := w.Counts(ctx, boxA); err != nil || c.Received != 1 || c.Processed != 1 {
+	if c, err := w.Counts(ctx, boxA); err != nil || c.Received != 1 || c.Processed != 0 || c.Deleted != 1 {
 		t.Errorf("counts %+v %v", c, err)
 	}
 	if err := w.Finish(ctx, inbox.Processed{Email: first}, ""); err == nil {
