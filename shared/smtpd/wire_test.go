@@ -398,7 +398,8 @@ func TestRate(t *testing.T) {
 		t.Error("a clock that goes back refills")
 	}
 	now = now.Add(2 * time.Second)
-	if !r.take("a") || !r.take("a") || r.take("a") {
+	first, second, third := r.take("a"), r.take("a"), r.take("a")
+	if !first || !second || third {
 		t.Error("two seconds refill other than two tokens")
 	}
 	for i := range 3 * rateEntries {

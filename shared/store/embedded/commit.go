@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/buzon-mail/buzon/shared/store"
 )
@@ -81,7 +82,7 @@ func (c *committer) do(ctx context.Context, size int, s step) error {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return unavailable("write", bolt.ErrDatabaseNotOpen)
+		return unavailable("write", berrors.ErrDatabaseNotOpen)
 	}
 	c.pending = append(c.pending, w)
 	c.mu.Unlock()
