@@ -81,7 +81,7 @@ func (s *Attachments) List(ctx context.Context, a Actor, q AttachmentQuery, p Pa
 	if l.match != nil {
 		page.Window = &Window{Examined: l.examined, Complete: next == ""}
 		if email, _, ok := strings.Cut(l.last, "/"); ok {
-			page.Window.Oldest = IDTime(email)
+			page.Window.Oldest = PositionTime(email)
 		}
 	}
 	page.Next, err = c.seal(next)
@@ -112,7 +112,7 @@ func (s *Attachments) plan(ctx context.Context, a Actor, q AttachmentQuery) (Att
 		return AttachmentRange{Workspace: a.Workspace, Inbox: in.ID}, err
 	}
 	e, err := s.readable(ctx, a, q.Email)
-	return AttachmentRange{Workspace: a.Workspace, Inbox: e.Inbox, Email: e.ID}, err
+	return AttachmentRange{Workspace: a.Workspace, Inbox: e.Inbox, Email: Position(e.ReceivedAt, e.ID)}, err
 }
 
 func (s *Attachments) readable(ctx context.Context, a Actor, email string) (Email, error) {

@@ -66,7 +66,7 @@ func (s *Emails) List(ctx context.Context, a Actor, q EmailQuery, p PageRequest)
 	}
 	page := EmailPage{Rows: rows, Masked: !a.ReadCodes}
 	if l.match != nil {
-		page.Window = &Window{Examined: l.examined, Oldest: IDTime(l.last), Complete: next == ""}
+		page.Window = &Window{Examined: l.examined, Oldest: PositionTime(l.last), Complete: next == ""}
 	}
 	page.Next, err = c.seal(next)
 	return page, err
@@ -101,10 +101,10 @@ func (s *Emails) plan(ctx context.Context, a Actor, q EmailQuery) (EmailRange, m
 		r.Status = q.Status
 	}
 	if !q.ReceivedAfter.IsZero() {
-		r.From = IDFloor("email", q.ReceivedAfter.Truncate(time.Millisecond).Add(time.Millisecond))
+		r.From = Position(q.ReceivedAfter.Truncate(time.Millisecond).Add(time.Millisecond), "")
 	}
 	if !q.ReceivedBefore.IsZero() {
-		r.To = IDFloor("email", q.ReceivedBefore.Add(time.Millisecond-1).Truncate(time.Millisecond))
+		r.To = Position(q.ReceivedBefore.Add(time.Millisecond-1).Truncate(time.Millisecond), "")
 	}
 	if q.Inbox != "" {
 		in, err := s.d.live(ctx, a, q.Inbox)
@@ -123,7 +123,7 @@ func (s *Emails) plan(ctx context.Context, a Actor, q EmailQuery) (EmailRange, m
 
 func (s *Emails) lister(a Actor, q EmailQuery, r EmailRange, hidden map[string]bool) lister[Summary] {
 	l := lister[Summary]{
-		key: func(e Summary) string { return e.ID },
+		key: func(e Summary) string { return Position(e.ReceivedAt, e.ID) },
 		read: func(ctx context.Context, after string, n int) ([]Summary, string, error) {
 			r := r
 			r.After, r.Limit = after, n

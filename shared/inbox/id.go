@@ -24,6 +24,20 @@ func NewID(prefix string, at time.Time, rand io.Reader) (string, error) {
 // DerivedID makes the id that belongs to a digest: the same one whoever asks, in the shape of any other id.
 func DerivedID(prefix string, digest [16]byte) string { return prefix + "_" + encodeULID(digest) }
 
+// Position is the place of a mail in every list that is ordered by received_at: the time, then the id, so that ties are told
+// apart. It does not rely on the time in the id: an id can be older than the mail's arrival, or chosen by somebody.
+func Position(received time.Time, id string) string {
+	return IDFloor("", received)[1:11] + id
+}
+
+// PositionTime is the time of a position; zero when it is not one.
+func PositionTime(position string) time.Time {
+	if len(position) < 10 {
+		return time.Time{}
+	}
+	return IDTime(position[:10] + "0000000000000000")
+}
+
 // IDFloor is the least id of a prefix whose ULID has this time or a later one: the bound of a range of ids.
 func IDFloor(prefix string, at time.Time) string {
 	var b [16]byte

@@ -68,8 +68,8 @@ type EmailRange struct {
 	Status    Status
 	Thread    string
 	Deleted   bool   // with the deleted ones, which Status and Thread don't narrow
-	From, To  string // ids: inclusive, exclusive; empty is open
-	After     string // id
+	From, To  string // positions: inclusive, exclusive; empty is open
+	After     string // position
 	Limit     int
 }
 
@@ -84,7 +84,7 @@ type AttachmentStore interface {
 // AttachmentRange is one page of attachments.
 type AttachmentRange struct {
 	Workspace, Inbox string
-	Email            string // optional
+	Email            string // position of one mail; optional
 	After            string // the Key of a row
 	Limit            int
 }

@@ -29,7 +29,9 @@ type attsRow struct {
 }
 
 // attsSort counts chunks downwards, so that a page that starts with the newest mail has the parts of each mail in order.
-func attsSort(email string, chunk int) string { return fmt.Sprintf("%s/%02d", email, 99-chunk) }
+func attsSort(e inbox.Email, chunk int) string {
+	return fmt.Sprintf("%s/%02d", inbox.Position(e.ReceivedAt, e.ID), 99-chunk)
+}
 
 // chunkAttachments packs a mail's attachments into rows.
 func chunkAttachments(e inbox.Email, all []inbox.Attachment) []attsRow {
@@ -80,7 +82,7 @@ func kept(rows []attsRow) int {
 func (s *Store) moveAttachments(ctx context.Context, b *batch, old, next inbox.Email) error {
 	from := attsPartition(old.Workspace, old.Inbox, !old.DeletedAt.IsZero())
 	to := attsPartition(next.Workspace, next.Inbox, !next.DeletedAt.IsZero())
-	lo, hi := store.Prefix(old.ID + "/")
+	lo, hi := store.Prefix(inbox.Position(old.ReceivedAt, old.ID) + "/")
 	q := store.Query{Table: store.Core, Partition: from, From: lo, To: hi, Limit: maxAttRows}
 	for {
 		page, err := s.engine.Query(ctx, q)

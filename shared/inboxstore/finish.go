@@ -98,7 +98,7 @@ func (s *Store) putAttachments(ctx context.Context, b *batch, e inbox.Email, row
 	deleted := !e.DeletedAt.IsZero()
 	early := len(rows) > rowsInLast
 	for i, row := range rows {
-		k := key(attsPartition(e.Workspace, e.Inbox, deleted), attsSort(e.ID, i))
+		k := key(attsPartition(e.Workspace, e.Inbox, deleted), attsSort(e, i))
 		if !early {
 			b.set(k, row)
 			continue

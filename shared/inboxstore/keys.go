@@ -57,15 +57,15 @@ func inboxKey(in inbox.Inbox) store.Key {
 
 // indexKeys are the rows of a mail in the lists that it belongs to, each of which carries its Summary.
 func indexKeys(e inbox.Email) []store.Key {
-	ws := "mails/" + e.Workspace
+	ws, place := "mails/"+e.Workspace, inbox.Position(e.ReceivedAt, e.ID)
 	in := ws + "/i/" + e.Inbox
 	if !e.DeletedAt.IsZero() {
-		return []store.Key{key(ws+"/deleted", e.ID), key(in+"/deleted", e.ID)}
+		return []store.Key{key(ws+"/deleted", place), key(in+"/deleted", place)}
 	}
 	status := "/s/" + string(e.Status)
-	keys := []store.Key{key(ws, e.ID), key(ws+status, e.ID), key(in, e.ID), key(in+status, e.ID)}
+	keys := []store.Key{key(ws, place), key(ws+status, place), key(in, place), key(in+status, place)}
 	if e.Thread != "" {
-		keys = append(keys, key(ws+"/t/"+e.Thread, e.ID))
+		keys = append(keys, key(ws+"/t/"+e.Thread, place))
 	}
 	return keys
 }
