@@ -87,3 +87,12 @@ func (c *Local) Origin(listening net.Addr) string {
 	}
 	return "http://localhost:" + port
 }
+
+// Loopback reports whether nobody beyond this machine is meant to reach the service: only then does it print tokens.
+func (c *Local) Loopback() bool {
+	if c.PublicURL != "" {
+		return loopbackOrigin(c.PublicURL)
+	}
+	host, _, err := net.SplitHostPort(c.HTTPAddr)
+	return err == nil && isLoopback(host)
+}

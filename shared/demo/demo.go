@@ -4,11 +4,13 @@
 package demo
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
 )
 
@@ -20,6 +22,12 @@ type Organization struct {
 	Members    []inbox.Member
 	Inboxes    []inbox.Inbox
 }
+
+// How the sample mails came.
+const (
+	RemoteIP = "192.0.2.25"
+	HELO     = "demo.example"
+)
 
 // Mail is one sample mail.
 type Mail struct {
@@ -126,4 +134,47 @@ func Mails() ([]Mail, error) {
 		}
 	}
 	return out, nil
+}
+
+// Directory is what Seed fills.
+type Directory interface {
+	CreateOrganization(ctx context.Context, o inbox.Organization) error
+	CreateWorkspace(ctx context.Context, w inbox.Workspace) error
+	CreateMember(ctx context.Context, m inbox.Member) error
+	AddDomain(ctx context.Context, org, domain string) (string, error)
+	// Inbox finds one by id or slug; not_found is an *apperr.Error.
+	Inbox(ctx context.Context, workspace, ref string) (inbox.Inbox, error)
+	CreateInbox(ctx context.Context, in inbox.Inbox) error
+}
+
+// Seed makes the sample world without its mails. What is there stays as it is, also what a person changed since.
+func Seed(ctx context.Context, d Directory) error {
+	for _, o := range World() {
+		if err := d.CreateOrganization(ctx, o.Org); err != nil {
+			return fmt.Errorf("demo organization %s: %w", o.Org.Slug, err)
+		}
+		if _, err := d.AddDomain(ctx, o.Org.ID, o.Domain); err != nil {
+			return fmt.Errorf("demo domain %s: %w", o.Domain, err)
+		}
+		for _, w := range o.Workspaces {
+			if err := d.CreateWorkspace(ctx, w); err != nil {
+				return fmt.Errorf("demo workspace %s: %w", w.Slug, err)
+			}
+		}
+		for _, m := range o.Members {
+			if err := d.CreateMember(ctx, m); err != nil {
+				return fmt.Errorf("demo member %s: %w", m.Email, err)
+			}
+		}
+		for _, in := range o.Inboxes {
+			_, err := d.Inbox(ctx, in.Workspace, in.ID)
+			if apperr.Is(err, apperr.NotFound) {
+				err = d.CreateInbox(ctx, in)
+			}
+			if err != nil {
+				return fmt.Errorf("demo inbox %s: %w", in.Slug, err)
+			}
+		}
+	}
+	return nil
 }
