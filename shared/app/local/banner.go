@@ -1,0 +1,37 @@
+package local
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// banner tells a newcomer what to do next.
+func (s *Service) banner(w io.Writer) {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("")
+	line("  Buzón %s", s.version)
+	line("")
+	line("  MCP endpoint   %s/mcp", s.origin)
+	line("  REST API       %s/api/v1   (document: %s/api/v1/openapi.json)", s.origin, s.origin)
+	line("  SMTP           %s", s.smtpAddr())
+	line("  Data folder    %s", s.cfg.DataDir)
+	line("")
+	if s.cfg.Demo {
+		line("  The demo has two organizations, acme and globex. Tokens for their people are in")
+		line("  %s (the first: jq -r '.users[0].access_token').", s.demoPath())
+		line("")
+		line("  Next: connect an agent to the MCP endpoint with such a token, or")
+		line("    TOKEN=$(jq -r '.users[0].access_token' %s)", s.demoPath())
+		line("    curl -H \"Authorization: Bearer $TOKEN\" %s/api/v1/emails", s.origin)
+		line("  and send a mail to soporte@acme.test with any SMTP client at the SMTP address.")
+	} else {
+		line("  Next: buzon org create SLUG --owner EMAIL; buzon domain add SLUG DOMAIN; buzon token EMAIL")
+		line("  and connect an agent to the MCP endpoint with the token: inboxes_upsert makes the first inbox.")
+	}
+	line("")
+	line("  Ctrl-C stops it; accepted mail is safe.")
+	line("")
+	_, _ = io.WriteString(w, b.String())
+}

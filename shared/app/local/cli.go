@@ -1,0 +1,204 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/config"
+)
+
+// Process is what the command line needs of the process it runs in.
+type Process struct {
+	Args   []string // without the program's name
+	Getenv func(string) string
+	Stdout io.Writer
+	Stderr io.Writer
+	// Build is the version that the linker wrote.
+	Build string
+}
+
+// grammar is the command line.
+type grammar struct {
+	Serve  serveCommand  `cmd:"" default:"1" help:"Run the whole service: HTTP, SMTP and the worker (the default)."`
+	Org    orgCommand    `cmd:"" help:"Organizations."`
+	Domain domainCommand `cmd:"" help:"Mail domains."`
+	Token  tokenCommand  `cmd:"" help:"Print an access token for a person. Loopback services only."`
+	Event  eventCommand  `cmd:"" help:"Fill the tokens into an event file for the emulated Lambda function and print it."`
+	Backup backupCommand `cmd:"" help:"Write store, blobs and secrets into one tar archive. The service may run."`
+}
+
+type orgCommand struct {
+	Create orgCreateCommand `cmd:"" help:"Create an organization with its first workspace and owner."`
+}
+
+type domainCommand struct {
+	Add domainAddCommand `cmd:"" help:"Assign a mail domain to an organization, so that it can have inboxes there."`
+}
+
+// Main runs the command line and returns the exit code: 0, 1 when a verb failed, 2 when it was called wrongly.
+func Main(ctx context.Context, p Process) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var g grammar
+	exit := -1
+	parser, err := kong.New(&g, kong.Name("buzon"), kong.UsageOnError(), kong.Writers(p.Stdout, p.Stderr),
+		kong.Description("Buzón: an autonomous inbox that agents operate. Settings come from the environment, see README.md."),
+		kong.Exit(func(code int) { exit = code }), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(&p))
+	if err != nil {
+		_, _ = fmt.Fprintln(p.Stderr, err)
+		return 2
+	}
+	parsed, err := parser.Parse(p.Args)
+	switch {
+	case exit >= 0: // --help
+		return exit
+	case err != nil:
+		_, _ = fmt.Fprintf(p.Stderr, "buzon: %v. See buzon --help.\n", err)
+		return 2
+	}
+	if err := parsed.Run(); err != nil {
+		report(p.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// report says what failed and what to do about it.
+func report(w io.Writer, err error) {
+	var e *apperr.Error
+	if !errors.As(err, &e) {
+		_, _ = fmt.Fprintln(w, "buzon:", err)
+		return
+	}
+	_, _ = fmt.Fprintln(w, "buzon:", e.Public)
+	if cause := errors.Unwrap(e); cause != nil { // whoever runs the command may read everything
+		_, _ = fmt.Fprintln(w, "  because:", cause)
+	}
+	for _, d := range e.Details {
+		_, _ = fmt.Fprintf(w, "  %s: %s\n", d.Location, d.Message)
+	}
+	for _, fix := range e.Fixes {
+		_, _ = fmt.Fprintln(w, "  -", fix)
+	}
+}
+
+type serveCommand struct{}
+
+// Run serves until it is told to stop.
+func (serveCommand) Run(ctx context.Context, p *Process) error {
+	cfg, err := config.LoadLocal(p.Getenv)
+	if err != nil {
+		return err
+	}
+	s, err := New(cfg, Options{Log: p.Stderr, Build: p.Build})
+	if err != nil {
+		return err
+	}
+	return s.Run(ctx, p.Stdout)
+}
+
+type orgCreateCommand struct {
+	Slug      string `arg:"" help:"Natural key: lower-case letters, digits and hyphens."`
+	Name      string `help:"For people; the slug when absent."`
+	Owner     string `required:"" help:"E-mail address of the first owner."`
+	Workspace string `default:"main" help:"Slug of the first workspace."`
+}
+
+// Run creates the organization.
+func (c orgCreateCommand) Run(ctx context.Context, p *Process) error {
+	return p.run(ctx, "org-create", OrganizationRequest(c), nil)
+}
+
+type domainAddCommand struct {
+	Organization string `arg:"" help:"Slug of the organization."`
+	Domain       string `arg:"" help:"The domain, as example.com."`
+}
+
+// Run assigns the domain.
+func (c domainAddCommand) Run(ctx context.Context, p *Process) error {
+	return p.run(ctx, "domain-add", DomainRequest(c), nil)
+}
+
+type tokenCommand struct {
+	Email     string        `arg:"" help:"Of the person."`
+	Scope     []string      `help:"Scopes; all that the role allows when absent." sep:","`
+	Workspace string        `help:"Id or slug of the default workspace; needed by nobody who has only one."`
+	TTL       time.Duration `default:"1h" help:"How long it lives, at most 24h."`
+}
+
+// Run prints the token alone, so that it can be captured.
+func (c tokenCommand) Run(ctx context.Context, p *Process) error {
+	return p.run(ctx, "token", TokenRequest(c), func(raw []byte) error {
+		var reply TokenReply
+		if err := json.Unmarshal(raw, &reply); err != nil {
+			return fmt.Errorf("read the reply: %w", err)
+		}
+		_, err := fmt.Fprintln(p.Stdout, reply.AccessToken)
+		return err
+	})
+}
+
+type eventCommand struct {
+	File string `arg:"" help:"An event file, as events/function-url-tools-list-2026.json, or - for standard input."`
+}
+
+// Run prints the event.
+func (c eventCommand) Run(ctx context.Context, p *Process) error {
+	var text []byte
+	var err error
+	if c.File == "-" {
+		text, err = io.ReadAll(os.Stdin)
+	} else {
+		text, err = os.ReadFile(c.File)
+	}
+	if err != nil {
+		return fmt.Errorf("read the event: %w", err)
+	}
+	filled, err := FillEvent(ctx, text, time.Now)
+	if err != nil {
+		return err
+	}
+	_, err = p.Stdout.Write(filled)
+	return err
+}
+
+type backupCommand struct {
+	File string `arg:"" help:"Where to write the archive; it must not exist."`
+}
+
+// Run writes the archive under another name first: a file under the name that was asked for is whole.
+func (c backupCommand) Run(ctx context.Context, p *Process) error {
+	if _, err := os.Lstat(c.File); !errors.Is(err, fs.ErrNotExist) {
+		return apperr.New(apperr.Conflict, "", c.File+" exists.", "Name a file that does not.")
+	}
+	partial := c.File + ".partial"
+	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("make the archive: %w", err)
+	}
+	err = p.stream(ctx, "backup", struct{}{}, f)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Link(partial, c.File)
+	}
+	if remove := os.Remove(partial); err == nil {
+		err = remove
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.Stdout, "Wrote %s. It holds every mail and the keys: keep it like them.\n"+
+		"To restore: unpack it into an empty folder and start with BUZON_DATA_DIR set to it.\n", c.File)
+	return err
+}

@@ -1,0 +1,267 @@
+// Package web joins the rooms into the service's HTTP side: the MCP endpoint, the REST API, the metadata of the protected
+// resource, downloads and the health check, over whatever engines it is given. The Lambda function and the local process
+// serve the same handler.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/inboxops"
+	"github.com/buzon-mail/buzon/shared/inboxstore"
+	"github.com/buzon-mail/buzon/shared/mcp"
+	"github.com/buzon-mail/buzon/shared/oauth"
+	"github.com/buzon-mail/buzon/shared/op"
+	"github.com/buzon-mail/buzon/shared/optool"
+	"github.com/buzon-mail/buzon/shared/ratelimit"
+	"github.com/buzon-mail/buzon/shared/rest"
+	"github.com/buzon-mail/buzon/shared/seal"
+)
+
+// Unreleased is the version of a build that was given none.
+const Unreleased = "0.0.0-dev"
+
+// Deps is what the handler stands on.
+type Deps struct {
+	Store     *inboxstore.Store
+	Blobs     inbox.Blobs
+	Downloads inbox.Downloads
+	Serve     http.Handler // of the downloads' addresses; nil where something else serves them
+	Seal      *seal.Keyring
+	Keys      *oauth.KeyRing
+	Logger    *slog.Logger
+	Clock     func() time.Time
+	Random    io.Reader
+	RequestID func(context.Context) string // the platform's; nil: none
+}
+
+// Options is how the service presents itself and whom it lets in.
+type Options struct {
+	Origin         string // scheme and host that clients type
+	Issuer         string // of access tokens; empty: Origin
+	Audience       string // of access tokens; empty: Origin + /mcp
+	Development    bool   // accept the published development key: emulation only
+	AllowedOrigins []string
+	LocalHosts     bool // a local process
+	PublicDiscover bool
+	PerMinute      int    // requests a grant; 0: not limited
+	OutwardMinute  int    // of them, operations that let something out; 0: not limited
+	Version        string // of the build
+}
+
+// API is the service's HTTP side.
+type API struct {
+	handler http.Handler
+	Issuer  *oauth.Issuer // mints tokens for the command line and the demo
+	Scopes  *op.Vocabulary
+}
+
+// ServeHTTP serves everything.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+
+// New joins the rooms.
+func New(d Deps, o Options) (*API, error) {
+	if d.Store == nil || d.Seal == nil || d.Keys == nil || d.Logger == nil || d.Clock == nil || d.Random == nil {
+		return nil, errors.New("web: a dependency is missing")
+	}
+	if o.Issuer == "" {
+		o.Issuer = o.Origin
+	}
+	if o.Audience == "" {
+		o.Audience = o.Origin + "/mcp"
+	}
+	b := &builder{Deps: d, Options: o, ids: &identified{platform: d.RequestID, random: d.Random}}
+	return b.build()
+}
+
+// builder holds what the steps of New share.
+type builder struct {
+	Deps
+	Options
+	ids       *identified
+	catalogue *op.Catalogue
+	resource  *oauth.Resource
+	identity  *identity
+	limiter   *ratelimit.Limiter
+	outward   *ratelimit.Limiter
+}
+
+func (b *builder) build() (*API, error) {
+	if err := b.domain(); err != nil {
+		return nil, err
+	}
+	if err := b.access(); err != nil {
+		return nil, err
+	}
+	routes, err := b.rest()
+	if err != nil {
+		return nil, err
+	}
+	endpoint, err := b.mcp(routes)
+	if err != nil {
+		return nil, err
+	}
+	issuer, err := oauth.NewIssuer(b.Keys, b.Issuer, b.Audience, b.Clock, b.Random)
+	if err != nil {
+		return nil, fmt.Errorf("web: %w", err)
+	}
+	b.ids.next = b.mux(routes, endpoint)
+	return &API{handler: b.ids, Issuer: issuer, Scopes: b.catalogue.Vocabulary}, nil
+}
+
+func (b *builder) domain() error {
+	services, err := inbox.New(inbox.Deps{
+		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store,
+		Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
+	})
+	if err != nil {
+		return fmt.Errorf("web: %w", err)
+	}
+	b.catalogue, err = inboxops.Catalogue(services)
+	return err
+}
+
+func (b *builder) access() error {
+	var err error
+	b.resource, err = oauth.NewResource(oauth.ResourceOptions{
+		Origin: b.Origin, Issuer: b.Issuer, Name: "Buzón", Scopes: b.catalogue.Vocabulary.Advertised(),
+	})
+	if err != nil {
+		return fmt.Errorf("web: %w", err)
+	}
+	verifier, err := oauth.NewVerifier(b.Keys, b.Clock, oauth.VerifierOptions{
+		Issuer: b.Issuer, Audience: b.Audience, Development: b.Development,
+	})
+	if err != nil {
+		return fmt.Errorf("web: %w", err)
+	}
+	b.identity = newIdentity(verifier, b.Store, b.catalogue.Vocabulary, b.Clock)
+	if b.limiter, err = ratelimit.New(ratelimit.Options{PerMinute: b.PerMinute, Now: b.Clock}); err != nil {
+		return fmt.Errorf("web: %w", err)
+	}
+	if b.outward, err = ratelimit.New(ratelimit.Options{PerMinute: b.OutwardMinute, Now: b.Clock}); err != nil {
+		return fmt.Errorf("web: %w", err)
+	}
+	return nil
+}
+
+func (b *builder) rest() (*rest.API, error) {
+	options := inboxops.Document()
+	options.PublicOrigin, options.AllowedOrigins = b.Origin, b.AllowedOrigins
+	options.ChallengeHeader, options.OpenAPI = "X-MCP-Challenge", inboxops.OpenAPI()
+	deps := rest.Deps{Authenticator: b.identity, Challenger: b.resource, Logger: b.Logger, RequestID: b.ids.RequestID}
+	if b.PerMinute > 0 {
+		deps.Limiter = restLimiter{b.limiter}
+	}
+	if b.OutwardMinute > 0 {
+		deps.Outward = restLimiter{b.outward}
+	}
+	routes, err := rest.New(b.catalogue, deps, options)
+	if err != nil {
+		return nil, fmt.Errorf("web: %w", err)
+	}
+	return routes, nil
+}
+
+func (b *builder) mcp(routes *rest.API) (*mcp.Server, error) {
+	segments, err := optool.ParseSegments(inboxops.Tools())
+	if err != nil {
+		return nil, fmt.Errorf("web: %w", err)
+	}
+	tools, err := optool.New(b.catalogue, routes, segments, optool.Options{
+		UntrustedMetaKey: "io.github.buzon-mail/untrusted", WorkspaceHeader: rest.WorkspaceHeader, BasePath: inboxops.BasePath,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("web: %w", err)
+	}
+	endpoint, err := mcp.New(mcp.Deps{
+		Authenticator: forMCP{b.identity}, Challenger: b.resource, Limiter: b.limiter, Tools: tools, Logger: b.Logger,
+		RequestID: b.ids.RequestID, Now: b.Clock, Rand: b.Random,
+	}, mcp.Options{
+		Name: "buzon", Title: "Buzón", Version: b.Version, Instructions: instructions,
+		PublicOrigin: b.Origin, AllowedOrigins: b.AllowedOrigins, AllowedHeaders: []string{rest.WorkspaceHeader},
+		LocalHosts: b.LocalHosts, PublicDiscover: b.PublicDiscover,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("web: %w", err)
+	}
+	return endpoint, nil
+}
+
+// mux is a plain table: net/http's own would answer an unclean path with a redirect, which makes one request two and hides
+// from the REST API what it refuses.
+func (b *builder) mux(routes *rest.API, endpoint *mcp.Server) http.Handler {
+	m := &table{exact: map[string]http.Handler{
+		"/mcp":                endpoint,
+		"/mcp/":               endpoint, // some clients add the slash; a redirect would lose their POST
+		oauth.MetadataPath:    b.logged("metadata", b.resource),
+		oauth.MetadataPathMCP: b.logged("metadata", b.resource),
+		"/healthz":            http.HandlerFunc(health),
+	}, rest: b.logged("rest", routes), missing: b.logged("unknown", http.HandlerFunc(missing))}
+	if b.Serve != nil {
+		m.downloads = b.logged("download", b.Serve)
+	}
+	return m
+}
+
+// table finds the handler of a path.
+type table struct {
+	exact                    map[string]http.Handler
+	rest, downloads, missing http.Handler
+}
+
+// ServeHTTP hands the request to whom its path belongs.
+func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	switch h, ok := t.exact[path]; {
+	case ok:
+		h.ServeHTTP(w, r)
+	case strings.HasPrefix(path, inboxops.BasePath+"/"):
+		t.rest.ServeHTTP(w, r)
+	case t.downloads != nil && strings.HasPrefix(path, "/downloads/"):
+		t.downloads.ServeHTTP(w, r)
+	default:
+		t.missing.ServeHTTP(w, r)
+	}
+}
+
+func (b *builder) logged(door string, next http.Handler) http.Handler {
+	return &logged{next: next, log: b.Logger, clock: b.Clock, id: b.ids.RequestID, door: door}
+}
+
+// health answers without touching a store: it says that the process serves, not that everything behind it does.
+func health(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(w, `{"status":"ok"}`)
+}
+
+// missing answers a path that is nobody's.
+func missing(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = io.WriteString(w, `{"type":"about:blank","title":"Not Found","status":404,"kind":"not_found","code":"not_found",`+
+		`"detail":"There is nothing at this path.","fixes":["Send MCP requests to /mcp.","See /api/v1/openapi.json for the REST API."]}`)
+}
+
+// restLimiter is the limiter as the REST room asks for it: the same counters on both surfaces.
+type restLimiter struct{ *ratelimit.Limiter }
+
+// Take counts one call.
+func (l restLimiter) Take(ctx context.Context, key string) rest.Limit {
+	return rest.Limit(l.Limiter.Take(ctx, key))
+}

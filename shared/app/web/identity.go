@@ -1,0 +1,141 @@
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/inboxops"
+	"github.com/buzon-mail/buzon/shared/mcp"
+	"github.com/buzon-mail/buzon/shared/oauth"
+	"github.com/buzon-mail/buzon/shared/op"
+)
+
+// freshness bounds how long a change of role or membership takes to be seen by an instance that just looked.
+const freshness = 30 * time.Second
+
+// callers bounds the cache of verified callers.
+const callers = 4096
+
+// Directory knows people and what they reach.
+type Directory interface {
+	// Principal is a person with the workspaces they reach; *apperr.Error not_found when there is none.
+	Principal(ctx context.Context, user string) (inbox.Principal, error)
+}
+
+// identity turns a bearer token into a caller: what the token says, narrowed to what the person may do now. The answer is
+// kept under the token's hash for at most freshness, so a warm call costs one hash and one look-up.
+type identity struct {
+	verifier   *oauth.Verifier
+	directory  Directory
+	vocabulary *op.Vocabulary
+	clock      func() time.Time
+
+	mu   sync.RWMutex
+	seen map[[sha256.Size]byte]known // guarded by mu
+}
+
+type known struct {
+	caller *op.Caller
+	until  time.Time
+}
+
+func newIdentity(v *oauth.Verifier, d Directory, vocabulary *op.Vocabulary, clock func() time.Time) *identity {
+	return &identity{verifier: v, directory: d, vocabulary: vocabulary, clock: clock, seen: map[[sha256.Size]byte]known{}}
+}
+
+// Authenticate serves the REST surface.
+func (i *identity) Authenticate(ctx context.Context, h http.Header) (*op.Caller, error) {
+	token, err := oauth.Bearer(h)
+	if err != nil {
+		return nil, err
+	}
+	now := i.clock()
+	sum := sha256.Sum256([]byte(token))
+	i.mu.RLock()
+	k, ok := i.seen[sum]
+	i.mu.RUnlock()
+	if ok && now.Before(k.until) {
+		return k.caller, nil
+	}
+	claims, err := i.verifier.Verify(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	caller, err := i.resolve(ctx, claims)
+	if err != nil {
+		return nil, err
+	}
+	until := now.Add(freshness)
+	if caller.Expires.Before(until) {
+		until = caller.Expires
+	}
+	i.remember(sum, known{caller, until}, now)
+	return caller, nil
+}
+
+// remember drops what has expired, and everything if that is not enough: with a full cache of live callers a verification
+// more often is better than memory without bound.
+func (i *identity) remember(sum [sha256.Size]byte, k known, now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.seen) >= callers {
+		for key, old := range i.seen {
+			if !now.Before(old.until) {
+				delete(i.seen, key)
+			}
+		}
+		if len(i.seen) >= callers {
+			clear(i.seen)
+		}
+	}
+	i.seen[sum] = k
+}
+
+// resolve reads what the person may do now. A person who is gone, or of another organization than the token says, has no
+// token: the two look the same as a forged one.
+func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Caller, error) {
+	p, err := i.directory.Principal(ctx, claims.Subject)
+	if apperr.Is(err, apperr.NotFound) || err == nil && p.Member.Organization != claims.Organization {
+		return nil, apperr.New(apperr.Unauthenticated, oauth.CodeInvalid, "The access token is not valid any more.",
+			"Get a new access token from the authorization server.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &op.Caller{
+		Subject: claims.Subject, Person: true, Grant: claims.Grant, Client: claims.ClientID,
+		Organization: claims.Organization, Scopes: i.vocabulary.Parse(claims.Scope), Role: inboxops.RoleOf(p.Member.Role),
+		Expires: claims.ExpiresAt(),
+	}
+	for _, access := range p.Workspaces {
+		w := op.Workspace{
+			ID: access.Workspace.ID, Slug: access.Workspace.Slug, Name: access.Workspace.Name, Role: inboxops.RoleOf(access.Role),
+		}
+		if w.Role == op.NoRole {
+			continue
+		}
+		c.Role = max(c.Role, w.Role)
+		c.Workspaces = append(c.Workspaces, w)
+		if w.ID == claims.Workspace {
+			c.Default = w.ID
+		}
+	}
+	return c, nil
+}
+
+// forMCP is the same identity as the protocol's room asks for it.
+type forMCP struct{ *identity }
+
+// Authenticate serves the MCP endpoint.
+func (f forMCP) Authenticate(ctx context.Context, h http.Header) (mcp.Caller, error) {
+	c, err := f.identity.Authenticate(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
