@@ -54,7 +54,8 @@ endif
 bench: ## benchmarks, each beside its floor in the same run (BENCH=pattern)
 	go test -run='^$$' -bench='$(BENCH)' -benchmem ./... | grep -vE '^(PASS|ok|\?|goos|goarch)'
 
-build: $(addprefix build-,$(LAMBDAS)) ## the Lambda bootstraps: dist/NAME/bootstrap (linux/arm64) and dist/native/NAME/bootstrap
+build: $(addprefix build-,$(LAMBDAS)) ## dist/buzon, and the Lambda bootstraps: dist/NAME/bootstrap (linux/arm64) and dist/native/NAME/bootstrap
+	$(BUILD) -o dist/buzon ./functions/local
 
 build-%:
 	GOOS=linux GOARCH=arm64 $(BUILD) -o dist/$*/bootstrap ./functions/$*

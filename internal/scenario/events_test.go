@@ -1,0 +1,84 @@
+package scenario
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/buzon-mail/buzon/shared/app/api"
+	"github.com/buzon-mail/buzon/shared/app/local"
+	"github.com/buzon-mail/buzon/shared/config"
+)
+
+// TestEvents serves every file under events/ in the emulated function and checks what comes back. A file without a row here
+// fails, and so does a row without a file.
+func TestEvents(t *testing.T) {
+	want := map[string]struct {
+		status int
+		body   string // a part of it
+	}{
+		"function-url-base64-body":       {200, `"next_cursor":null`},
+		"function-url-discover-2026":     {200, `"supportedVersions":["2026-07-28"`},
+		"function-url-get-mcp":           {405, `"method_not_allowed"`},
+		"function-url-initialize-2025":   {200, `"protocolVersion":"2025-`},
+		"function-url-malformed":         {400, `-32700`},
+		"function-url-options":           {204, ``},
+		"function-url-resource-metadata": {200, `"resource":"https://emulator.buzon.invalid/mcp"`},
+		"function-url-rest-emails-get":   {200, `"id":"email_01KDT0000000000000000MA101"`},
+		"function-url-rest-emails-list":  {200, `"next_cursor"`},
+		"function-url-tools-call-2025":   {200, `"content":[`},
+		"function-url-tools-call-2026":   {200, `"resultType":"complete"`},
+		"function-url-tools-list-2025":   {200, `"name":"emails_list"`},
+		"function-url-tools-list-2026":   {200, `"ttlMs":0`},
+		"function-url-unauthenticated":   {401, `"missing_token"`},
+		"http-api-tools-list-2026":       {200, `"name":"emails_list"`},
+		"rest-api-tools-list-2026":       {200, `"name":"emails_list"`},
+	}
+	function, err := api.New(t.Context(), &config.API{Emulated: true, Rates: config.Rates{PerMinute: 600}}, testWriter{t}, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := function.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	files, err := filepath.Glob("../../events/*.json")
+	if err != nil || len(files) != len(want) {
+		t.Fatalf("%d event files, %d rows: %v", len(files), len(want), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		t.Run(name, func(t *testing.T) {
+			row, ok := want[name]
+			if !ok {
+				t.Fatal("no row says what comes back")
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			event, err := local.FillEvent(t.Context(), text, time.Now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := function.Invoke(t.Context(), event)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var reply struct {
+				StatusCode int
+				Body       string
+			}
+			if err := json.Unmarshal(raw, &reply); err != nil {
+				t.Fatal(err)
+			}
+			if reply.StatusCode != row.status || !strings.Contains(reply.Body, row.body) {
+				t.Errorf("got %d %.600s\nwant %d with %s", reply.StatusCode, reply.Body, row.status, row.body)
+			}
+		})
+	}
+}

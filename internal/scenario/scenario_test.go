@@ -1,0 +1,261 @@
+// Package scenario holds conversations with the whole service, one file each: a header in prose that names the rule, then
+// requests and the replies that are expected. Every conversation runs against the local process over HTTP and against the
+// built Lambda bootstrap through function-URL events, and must go the same way through both.
+package scenario
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/buzon-mail/buzon/shared/app/local"
+	"github.com/buzon-mail/buzon/shared/config"
+	"github.com/buzon-mail/buzon/shared/testkit"
+)
+
+var update = flag.Bool("update", false, "write the replies of the local process into the scenarios")
+
+// door is one way to the service.
+type door struct {
+	name   string
+	client testkit.Client
+	token  func(email string) string
+	smtp   string // where mail goes; the function takes none
+}
+
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	doors := []door{startLocal(t), startFunction(t)}
+	for _, file := range files {
+		for i, d := range doors {
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+d.name, func(t *testing.T) {
+				archive, err := txtar.ParseFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.play(t, archive, *update && i == 0)
+				if *update && i == 0 {
+					if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// play sends each request of the archive and compares the reply that follows it.
+func (d door) play(t *testing.T, archive *txtar.Archive, write bool) {
+	if len(archive.Files)%2 != 0 || len(archive.Files) == 0 {
+		t.Fatal("a scenario is pairs of a request and its reply")
+	}
+	for i := 0; i < len(archive.Files); i += 2 {
+		request, reply := archive.Files[i], &archive.Files[i+1]
+		got := d.send(t, request)
+		if write {
+			reply.Data = []byte(got)
+			continue
+		}
+		if want := string(reply.Data); got != want {
+			t.Errorf("%s\n got: %s\nwant: %s", request.Name, got, want)
+		}
+	}
+}
+
+// send sends one request: the file's name is METHOD PATH [EMAIL], its text headers, an empty line, the body. The reply is
+// rendered as the headers that the scenario asks for (Want: NAME), the status and the masked body.
+func (d door) send(t *testing.T, f txtar.File) string {
+	t.Helper()
+	fields := strings.Fields(f.Name)
+	if len(fields) < 2 {
+		t.Fatalf("%q is not METHOD PATH [EMAIL]", f.Name)
+	}
+	reader := bufio.NewReader(bytes.NewReader(f.Data))
+	header, err := textproto.NewReader(reader).ReadMIMEHeader()
+	if err != nil && len(header) == 0 && len(bytes.TrimSpace(f.Data)) > 0 {
+		t.Fatalf("%s: headers: %v", f.Name, err)
+	}
+	var body bytes.Buffer
+	_, _ = body.ReadFrom(reader)
+	client := d.client
+	if len(fields) > 2 {
+		client.Token = d.token(fields[2])
+	}
+	var pairs []string
+	for name, values := range header {
+		if name != "Want" {
+			pairs = append(pairs, name, values[0])
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	res, err := client.Do(ctx, fields[0], fields[1], strings.TrimSuffix(body.String(), "\n"), pairs...)
+	if err != nil {
+		t.Fatalf("%s: %v", f.Name, err)
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%d\n", res.Status)
+	for _, name := range header["Want"] {
+		value := res.Header.Get(name)
+		if value == "" && name == "WWW-Authenticate" { // a function URL renames it
+			value = res.Header.Get("X-Amzn-Remapped-Www-Authenticate")
+		}
+		fmt.Fprintf(&out, "%s: %s\n", name, mask(value, d.client.Origin))
+	}
+	out.WriteString("\n" + mask(indent(t, res.Body), d.client.Origin))
+	return out.String()
+}
+
+func indent(t *testing.T, body []byte) string {
+	if len(body) == 0 {
+		return ""
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, body, "", " "); err != nil {
+		t.Errorf("the body is not JSON: %.300q", body)
+		return string(body) + "\n"
+	}
+	return out.String() + "\n"
+}
+
+// masks hide what differs between two runs and nothing else.
+var masks = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
+	{regexp.MustCompile(`(next_cursor\\?":\s*\\?")[A-Za-z0-9_-]{20,}`), "${1}CURSOR"},
+	{regexp.MustCompile(`(/downloads/)[A-Za-z0-9_-]+`), "${1}SEALED"},
+	{regexp.MustCompile(`(request_id\\?":\s*\\?")[A-Za-z0-9_-]+`), "${1}REQUEST"},
+	{regexp.MustCompile(`(requestId":\s*")[A-Za-z0-9_-]+`), "${1}REQUEST"},
+	{regexp.MustCompile(`\b(email|intake|inbox|grant)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
+}
+
+func mask(text, origin string) string {
+	text = strings.ReplaceAll(text, origin, "ORIGIN")
+	for _, m := range masks {
+		text = m.pattern.ReplaceAllString(text, m.with)
+	}
+	return text
+}
+
+// startLocal runs the local process in this one, with the demo, on ports of the system's choice.
+func startLocal(t *testing.T) door {
+	dir := t.TempDir()
+	cfg, err := config.LoadLocal(func(name string) string {
+		return map[string]string{
+			"BUZON_HTTP_ADDR": "127.0.0.1:0", "BUZON_SMTP_ADDR": "127.0.0.1:0", "BUZON_DATA_DIR": dir, "BUZON_DEMO": "1",
+		}[name]
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := local.New(cfg, local.Options{Log: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- service.Run(ctx, io.Discard) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the service ended: %v", err)
+		}
+	})
+	demo := awaitDemo(t, filepath.Join(dir, "demo.json"), ended)
+	return door{
+		name: "local", client: testkit.Client{HTTP: http.DefaultClient, Origin: strings.TrimSuffix(demo.MCPURL, "/mcp")},
+		token: demo.token, smtp: demo.SMTPAddr,
+	}
+}
+
+// demoFile is what a newcomer's script reads of demo.json.
+type demoFile struct {
+	MCPURL   string `json:"mcp_url"`
+	SMTPAddr string `json:"smtp_addr"`
+	Users    []struct {
+		Email string `json:"email"`
+		Token string `json:"access_token"`
+	} `json:"users"`
+}
+
+func (d demoFile) token(email string) string {
+	for _, u := range d.Users {
+		if u.Email == email {
+			return u.Token
+		}
+	}
+	return "nobody-has-this-address"
+}
+
+func awaitDemo(t *testing.T, path string, ended <-chan error) (doc demoFile) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		select {
+		case err := <-ended:
+			t.Fatalf("the service ended: %v", err)
+		default:
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		if err := json.Unmarshal(text, &doc); err != nil {
+			t.Fatal(err)
+		}
+		return doc
+	}
+	t.Fatal("no demo.json after a minute")
+	return doc
+}
+
+// startFunction builds the Lambda bootstrap as it is deployed and runs it emulated.
+func startFunction(t *testing.T) door {
+	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-o", bootstrap, "../../functions/api")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the bootstrap: %v\n%s", err, out)
+	}
+	lambda := testkit.StartLambda(t, bootstrap, "BUZON_EMULATOR=1")
+	return door{
+		name: "function-url",
+		client: testkit.Client{
+			HTTP:   &http.Client{Transport: &testkit.FunctionURL{Invoke: lambda.Invoke, Host: "abc.lambda-url.eu-west-1.on.aws"}},
+			Origin: "https://emulator.buzon.invalid",
+		},
+		token: func(email string) string {
+			token, err := local.FillEvent(t.Context(), []byte("{{token:"+email+"}}"), time.Now)
+			if err != nil {
+				return "nobody-has-this-address"
+			}
+			return string(token)
+		},
+	}
+}
+
+type testWriter struct{ t *testing.T }
+
+// Write hands the service's own words to the test's log.
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSuffix(string(p), "\n"))
+	return len(p), nil
+}
