@@ -186,7 +186,7 @@ func (s *Server) ask(x *exchange, name string, a *Ask) *reply {
 	if err != nil {
 		return s.internal(x, err)
 	}
-	if have := declared(x.version, x.frame.capabilities); !have.have(need) {
+	if have := declared(x.frame.capabilities); !have.have(need) {
 		return missingCapability(a, need&^have, have)
 	}
 	token, err := s.sealState(x, name, a)
