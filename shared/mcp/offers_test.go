@@ -45,7 +45,7 @@ func (s sealer) Seal(plaintext, ad []byte, ttl time.Duration) (string, error) {
 
 func (s sealer) Open(token string, ad []byte) ([]byte, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(b) < 12 || !hmac.Equal(b[:8], s.tag(b[8:], ad)) {
+	if err != nil || strings.ContainsAny(token, "\r\n") || len(b) < 12 || !hmac.Equal(b[:8], s.tag(b[8:], ad)) {
 		return nil, errors.New("sealer: " + errCanary.Error())
 	}
 	return b[12:], nil
@@ -218,7 +218,9 @@ func askers() map[string]tool {
 		"refuses": func(context.Context, *mcp.CallRequest) (*mcp.CallResult, error) {
 			return nil, &mcp.ParamsError{Message: "Done already.", Reason: "already_done", Facts: map[string]string{"id": "inb_1", "kind": "forged"}}
 		},
-		"region":   func(_ context.Context, r *mcp.CallRequest) (*mcp.CallResult, error) { return answer(string(r.Arguments)) },
+		"region": func(_ context.Context, r *mcp.CallRequest) (*mcp.CallResult, error) {
+			return answer(string(r.Arguments))
+		},
 		"progress": progressTool,
 	}
 }
