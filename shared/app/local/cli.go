@@ -56,7 +56,7 @@ func Main(ctx context.Context, p Process) int {
 		kong.Description("Buzón: an autonomous inbox that agents operate. Settings come from the environment, see README.md."),
 		kong.Exit(func(code int) { exit = code }), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(&p))
 	if err != nil {
-		_, _ = fmt.Fprintln(p.Stderr, err)
+		report(p.Stderr, err)
 		return 2
 	}
 	parsed, err := parser.Parse(p.Args)
@@ -64,7 +64,7 @@ func Main(ctx context.Context, p Process) int {
 	case exit >= 0: // --help
 		return exit
 	case err != nil:
-		_, _ = fmt.Fprintf(p.Stderr, "buzon: %v. See buzon --help.\n", err)
+		report(p.Stderr, fmt.Errorf("%w; see buzon --help", err))
 		return 2
 	}
 	if err := parsed.Run(); err != nil {
@@ -78,11 +78,11 @@ func Main(ctx context.Context, p Process) int {
 func report(w io.Writer, err error) {
 	var e *apperr.Error
 	if !errors.As(err, &e) {
-		_, _ = fmt.Fprintln(w, "buzon:", err)
+		_, _ = fmt.Fprintln(w, "buzon:", err) //nolint:leakederror // the terminal of whoever runs the command, who may read everything
 		return
 	}
 	_, _ = fmt.Fprintln(w, "buzon:", e.Public)
-	if cause := errors.Unwrap(e); cause != nil { // whoever runs the command may read everything
+	if cause := errors.Unwrap(e); cause != nil {
 		_, _ = fmt.Fprintln(w, "  because:", cause)
 	}
 	for _, d := range e.Details {
