@@ -1,0 +1,80 @@
+package config
+
+import "strings"
+
+// API configures the api function on Lambda or emulated.
+type API struct {
+	// Emulated selects the embedded store in a temporary folder, demonstration data and the development issuer, with no AWS
+	// behind it. Every variable that names something in AWS, and the public URL, is ignored then.
+	Emulated       bool
+	PublicURL      string // canonical origin; empty: the door's own name
+	RootSecrets    Secret // name of the secret that holds the root secrets; empty when emulated
+	KeySet         Secret // name of the secret that holds the signing keys; empty when emulated
+	Rates          Rates
+	AllowedOrigins []string // canonical
+	PublicDiscover bool     // server/discover without a token
+}
+
+// LoadAPI reads the environment of the api function. The error is Problems.
+func LoadAPI(getenv Getenv) (*API, error) {
+	r := &reader{getenv: getenv}
+	emulator, sam := r.flag(varEmulator), r.flag(varSAMLocal)
+	c := &API{Emulated: emulator || sam, AllowedOrigins: r.origins(), PublicDiscover: r.flag(varPublicDiscover)}
+	c.Rates = r.rates(c.Emulated)
+	if r.onLambda() {
+		r.refuseOnLambda(emulator, sam)
+	}
+	if !c.Emulated {
+		r.deployed(c)
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// refuseOnLambda: tokens of the development issuer can be signed by anybody, so a deployed function that accepted them would
+// be open to the world.
+func (r *reader) refuseOnLambda(emulator, sam bool) {
+	const why = "this is Lambda, where emulation would accept tokens that anybody can sign; remove the variable."
+	if emulator {
+		r.fault(varEmulator, why)
+	}
+	if sam {
+		r.fault(varSAMLocal, why)
+	}
+	if r.flag(varDemo) {
+		r.fault(varDemo, "this is Lambda; demonstration data is for one machine. Remove the variable.")
+	}
+}
+
+// deployed reads what names things in AWS.
+func (r *reader) deployed(c *API) {
+	c.PublicURL = r.publicURL()
+	switch store := r.or(varStore, "dynamo"); {
+	case store == "dynamo":
+		r.fault(varStore, "the DynamoDB store is not in this version: run the function emulated (%s=1, or sam local), or functions/local.", varEmulator)
+	case store == "embedded" && r.onLambda():
+		r.fault(varStore, "this is Lambda, whose disk is lost with each instance; embedded is for one machine.")
+	case store == "embedded":
+		r.fault(varStore, "the function takes the embedded store only when emulated; set %s=1.", varEmulator)
+	default:
+		r.fault(varStore, "%s is no store; leave it out for dynamo.", quote(store))
+	}
+	c.RootSecrets = r.secretName(varRootSecrets)
+	c.KeySet = r.secretName(varKeySet)
+}
+
+// secretName reads the name or ARN of a secret. People paste the secret itself here, so the value is of a type that never
+// prints and no message repeats it.
+func (r *reader) secretName(variable string) Secret {
+	v := r.getenv(variable)
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_+=.@:-"
+	switch {
+	case v == "":
+		r.fault(variable, "missing; set it to the name or ARN of the secret in Secrets Manager.")
+	case len(v) > 512 || strings.Trim(v, allowed) != "":
+		r.fault(variable, "not the name of a secret; set it to the name or ARN, never to the secret itself.")
+	}
+	return Secret(v)
+}
