@@ -18,6 +18,11 @@ type Deps struct {
 	Challenger    Challenger
 	Limiter       Limiter
 	Tools         Tools
+	Resources     Resources                    // nil: no resources
+	Prompts       Prompts                      // nil: no prompts
+	Completer     Completer                    // nil: no completions
+	Sealer        Sealer                       // for cursors and the state of an Ask; nil: lists of one page, and nobody is asked
+	Legacy        map[string]LegacyMethod      // logging/setLevel, resources/subscribe, resources/unsubscribe: served in the 2025 era, and declared
 	Logger        *slog.Logger                 // one line per request; nil: none
 	RequestID     func(context.Context) string // the id that the platform or a middleware gave the request; nil or an empty result: a random one
 	Now           func() time.Time             // nil: time.Now
@@ -38,6 +43,7 @@ type Options struct {
 
 	PublicDiscover bool          // server/discover without a token
 	MaxBody        int           // bytes; 0: 1,048,576
+	PageLimit      int           // items on a page of any list; 0: what the lists themselves decide
 	Outage         time.Duration // Retry-After of an outage that names none; 0: 5 seconds
 }
 
