@@ -12,22 +12,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/buzon-mail/buzon/scripts/conformance/fixture"
-	"github.com/buzon-mail/buzon/shared/lambdaedge"
-	"github.com/buzon-mail/buzon/shared/lambdaedge/gateway"
+	"github.com/buzon-mail/buzon/scripts/npm"
 )
-
-// netHTTP is the door that is none.
-const netHTTP = "net/http"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -42,11 +35,9 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("conformance", flag.ContinueOnError)
 	serve := flags.Bool("serve", false, "only serve the fixtures, until interrupted")
-	door := flags.String("door", netHTTP, "with -serve: net/http, function-url, http-api or rest-api")
+	door := flags.String("door", fixture.NetHTTP, "with -serve: net/http, function-url, http-api or rest-api")
 	addr := flags.String("addr", "127.0.0.1:0", "with -serve: where to listen")
-	doors := flags.String("doors", strings.Join([]string{
-		netHTTP, string(lambdaedge.FunctionURL), string(lambdaedge.HTTPAPI), string(lambdaedge.RESTAPI),
-	}, ","), "which doors to test")
+	doors := flags.String("doors", strings.Join(fixture.Doors(), ","), "which doors to test")
 	tools := flags.String("tools", ".tools/conformance", "folder for the suite and its results")
 	source := flags.String("source", "scripts/conformance", "folder of package.json and the baselines")
 	jobs := flags.Int("jobs", 2, "runs of the suite at once")
@@ -54,48 +45,21 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if *serve {
-		s, err := start(*door, *addr)
+		s, err := fixture.Listen(*door, *addr)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(out, s.url)
+		fmt.Fprintln(out, s.URL)
 		<-ctx.Done()
-		return s.close()
+		return s.Close()
 	}
-	suite, err := install(ctx, *source, *tools)
-	if err != nil {
+	if err := npm.Install(ctx, *source, *tools); err != nil {
 		return err
 	}
+	suite := installed{
+		node:    npm.Node(*tools),
+		program: filepath.Join(*tools, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js"),
+		results: filepath.Join(*tools, "results"), source: *source,
+	}
 	return testAll(ctx, suite, strings.Split(*doors, ","), *jobs, out)
-}
-
-// server is the fixtures behind one door.
-type server struct {
-	url   string
-	close func() error
-}
-
-// start listens. The public origin is the listener's own, so that the suite's probe of Origin finds the one that passes.
-func start(door, addr string) (server, error) {
-	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		return server{}, fmt.Errorf("listen: %w", err)
-	}
-	origin := "http://" + listener.Addr().String()
-	h, err := fixture.New(fixture.Options{Origin: origin, LocalHosts: door == netHTTP})
-	if err != nil {
-		return server{}, err
-	}
-	prefix := ""
-	if door != netHTTP {
-		edge := lambdaedge.New(h, lambdaedge.Options{Logger: slog.New(slog.DiscardHandler)})
-		g, err := gateway.New(lambdaedge.Door(door), edge.Invoke, gateway.Options{})
-		if err != nil {
-			return server{}, err
-		}
-		h, prefix = g, g.Prefix()
-	}
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = s.Serve(listener) }()
-	return server{origin + prefix + "/mcp", s.Close}, nil
 }

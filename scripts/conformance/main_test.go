@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/buzon-mail/buzon/scripts/conformance/fixture"
 )
 
 // entries are the lines of a baseline that name a scenario.
@@ -133,7 +135,7 @@ func TestRun(t *testing.T) {
 		{"none and green", "0", "0", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := fakeSuite(t, c.scenarios, c.exit).run(t.Context(), r, netHTTP, "http://127.0.0.1:1/mcp")
+			got := fakeSuite(t, c.scenarios, c.exit).run(t.Context(), r, fixture.NetHTTP, "http://127.0.0.1:1/mcp")
 			if got.ok != c.ok || !c.ok && len(got.notes) == 0 {
 				t.Errorf("%+v", got)
 			}
@@ -141,23 +143,23 @@ func TestRun(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := fakeSuite(t, "3", "0").run(ctx, r, netHTTP, ""); got.ok {
+	if got := fakeSuite(t, "3", "0").run(ctx, r, fixture.NetHTTP, ""); got.ok {
 		t.Error("an interrupted run is green")
 	}
 }
 
 func TestReport(t *testing.T) {
-	good := result{round: "2026-07-28", door: netHTTP, ok: true, passed: 153}
-	bad := result{round: "2025-11-25", door: netHTTP, failed: 1, notes: []string{"failure ping:ping no"}}
+	good := result{round: "2026-07-28", door: fixture.NetHTTP, ok: true, passed: 153}
+	bad := result{round: "2025-11-25", door: fixture.NetHTTP, failed: 1, notes: []string{"failure ping:ping no"}}
 	var out bytes.Buffer
-	if err := report(&out, []string{netHTTP}, []result{good}, time.Second); err != nil {
+	if err := report(&out, []string{fixture.NetHTTP}, []result{good}, time.Second); err != nil {
 		t.Error(err)
 	}
 	if !strings.Contains(out.String(), "153/0/0 ok") || !strings.HasSuffix(out.String(), "1 passed, 0 failed\n") {
 		t.Error(out.String())
 	}
 	out.Reset()
-	if err := report(&out, []string{netHTTP}, []result{good, bad}, time.Second); !errors.Is(err, errFailed) {
+	if err := report(&out, []string{fixture.NetHTTP}, []result{good, bad}, time.Second); !errors.Is(err, errFailed) {
 		t.Errorf("%v", err)
 	}
 	if !strings.Contains(out.String(), "failure ping:ping no") || !strings.HasSuffix(out.String(), "1 passed, 1 failed\n") {
@@ -165,24 +167,5 @@ func TestReport(t *testing.T) {
 	}
 	if err := report(&out, nil, nil, time.Second); !errors.Is(err, errFailed) {
 		t.Error("nothing ran, and that is green")
-	}
-}
-
-// TestStart: each door answers at its own address, and an unknown one is refused.
-func TestStart(t *testing.T) {
-	for _, door := range []string{netHTTP, "function-url", "http-api", "rest-api"} {
-		s, err := start(door, "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(s.url, "/live/") != (door == "rest-api") {
-			t.Errorf("%s: %s", door, s.url)
-		}
-		if err := s.close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if _, err := start("load-balancer", "127.0.0.1:0"); err == nil {
-		t.Error("an unknown door was opened")
 	}
 }

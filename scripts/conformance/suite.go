@@ -14,7 +14,17 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/buzon-mail/buzon/scripts/conformance/fixture"
 )
+
+// installed is the suite, ready to run.
+type installed struct {
+	node    string
+	program string
+	results string // folder of the results, emptied for each run
+	source  string // folder of the baselines
+}
 
 // round is one run of the suite: what it is asked for and what must come of it.
 type round struct {
@@ -73,16 +83,16 @@ func testAll(ctx context.Context, suite installed, doors []string, jobs int, out
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, max(jobs, 1))
 	for _, door := range doors {
-		s, err := start(door, "127.0.0.1:0")
+		s, err := fixture.Listen(door, "127.0.0.1:0")
 		if err != nil {
 			return err
 		}
-		defer func() { _ = s.close() }()
+		defer func() { _ = s.Close() }()
 		for _, r := range rounds() {
 			wg.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				got := suite.run(ctx, r, door, s.url)
+				got := suite.run(ctx, r, door, s.URL)
 				mu.Lock()
 				defer mu.Unlock()
 				results = append(results, got)
