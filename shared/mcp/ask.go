@@ -22,12 +22,14 @@ const (
 
 func (n Needs) have(all Needs) bool { return n&all == all }
 
+// canAsk reports whether a client can be asked; nobody before 2026-07-28 can, not even for nothing.
+func canAsk(v Version, capabilities json.RawMessage, n Needs) bool {
+	return v.Stateless() && declared(capabilities).have(n)
+}
+
 // declared reads what a client declared. What is there twice or is not an object counts as not declared: nobody is asked what they may
-// not have offered. Older revisions have no requests inside a result.
-func declared(v Version, capabilities json.RawMessage) Needs {
-	if !v.Stateless() {
-		return 0
-	}
+// not have offered.
+func declared(capabilities json.RawMessage) Needs {
 	var n Needs
 	if e := objectMember(capabilities, "elicitation"); e != nil {
 		form, url := objectMember(e, "form"), objectMember(e, "url")

@@ -119,7 +119,7 @@ type CallRequest struct {
 }
 
 // CanAsk reports whether the client can be asked all of this; see Ask. It never can in the 2025 era.
-func (r *CallRequest) CanAsk(n Needs) bool { return declared(r.Version, r.Capabilities).have(n) }
+func (r *CallRequest) CanAsk(n Needs) bool { return canAsk(r.Version, r.Capabilities, n) }
 
 // CallResult is what a tool answers. Exactly one of JSON and Content is set.
 type CallResult struct {

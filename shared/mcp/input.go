@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"fmt"
 	"strings"
 	"time"
 )
@@ -205,5 +204,5 @@ func areBlocks(content []byte) bool {
 
 // malformedAnswer names the question by the server's own key and what is wrong in the server's own words: nothing of the answer is echoed.
 func malformedAnswer(key, what string) error {
-	return fmt.Errorf("%w to %s: %s", ErrAnswer, key, what)
+	return answerError{key, what}
 }

@@ -105,7 +105,7 @@ type ReadRequest struct {
 }
 
 // CanAsk reports whether the client can be asked all of this; see Ask.
-func (r *ReadRequest) CanAsk(n Needs) bool { return declared(r.Version, r.Capabilities).have(n) }
+func (r *ReadRequest) CanAsk(n Needs) bool { return canAsk(r.Version, r.Capabilities, n) }
 
 // ReadResult is what a resource holds.
 type ReadResult struct {
@@ -134,7 +134,7 @@ type PromptRequest struct {
 }
 
 // CanAsk reports whether the client can be asked all of this; see Ask.
-func (r *PromptRequest) CanAsk(n Needs) bool { return declared(r.Version, r.Capabilities).have(n) }
+func (r *PromptRequest) CanAsk(n Needs) bool { return canAsk(r.Version, r.Capabilities, n) }
 
 // PromptResult is a prompt filled in.
 type PromptResult struct {

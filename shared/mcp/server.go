@@ -58,6 +58,11 @@ type Server struct {
 	challenger Challenger
 	limiter    Limiter
 	tools      Tools
+	headers    HeaderTools // nil: no tool has x-mcp-header
+	resources  Resources
+	prompts    Prompts
+	completer  Completer
+	sealer     Sealer
 	log        *slog.Logger
 	platformID func(context.Context) string
 	now        func() time.Time
@@ -67,7 +72,9 @@ type Server struct {
 	corsHeaders    string
 	publicDiscover bool
 	maxBody        int
+	pageLimit      int
 	outage         time.Duration
+	logs           bool // logging/setLevel is served
 
 	methods map[string]*method
 	texts   texts
@@ -93,8 +100,11 @@ func New(d Deps, o Options) (*Server, error) {
 			return nil, errors.New("mcp: " + need.name + " is missing")
 		}
 	}
-	if o.MaxBody < 0 || o.Outage < 0 {
-		return nil, errors.New("mcp: MaxBody and Outage can't be negative")
+	if o.MaxBody < 0 || o.Outage < 0 || o.PageLimit < 0 {
+		return nil, errors.New("mcp: MaxBody, Outage and PageLimit can't be negative")
+	}
+	if err := checkLegacy(d); err != nil {
+		return nil, err
 	}
 	allowed, err := newOrigins(o)
 	if err != nil {
@@ -102,11 +112,14 @@ func New(d Deps, o Options) (*Server, error) {
 	}
 	s := &Server{
 		auth: d.Authenticator, challenger: d.Challenger, limiter: d.Limiter, tools: d.Tools,
+		resources: d.Resources, prompts: d.Prompts, completer: d.Completer, sealer: d.Sealer,
 		log: d.Logger, platformID: d.RequestID, now: d.Now, rand: d.Rand,
 		origins: allowed, corsHeaders: corsRequest, publicDiscover: o.PublicDiscover,
 		maxBody: cmp.Or(o.MaxBody, defaultMaxBody), outage: cmp.Or(o.Outage, defaultOutage),
-		methods: newMethods(), texts: newTexts(o),
+		pageLimit: o.PageLimit, logs: d.Legacy[methodSetLevel] != nil,
+		methods: newMethods(d), texts: newTexts(d, o),
 	}
+	s.headers, _ = d.Tools.(HeaderTools)
 	for _, h := range o.AllowedHeaders {
 		if !isToken(h) {
 			return nil, errors.New("mcp: AllowedHeaders: not a header name")

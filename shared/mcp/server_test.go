@@ -82,11 +82,11 @@ func TestWhatToolsSee(t *testing.T) {
 	r := newRig(t, nil)
 	modern(t, r, "tools/call", `"name":"echo","arguments":{"a":1},`, "Mcp-Name", "echo", "X-Workspace-Id", "ws_1")
 	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\u0065cho","_meta":{"io.modelcontextprotocol/clientCapabilities":{"x":1}}}}`)
-	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"page \"2\""}}`)
-	if len(r.tools.calls) != 2 || len(r.tools.lists) != 1 {
+	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"`+nextCursor(t, r, "")+`"}}`)
+	if len(r.tools.calls) != 2 || len(r.tools.lists) != 2 {
 		t.Fatalf("%d calls, %d lists", len(r.tools.calls), len(r.tools.lists))
 	}
-	first, second, list := r.tools.calls[0], r.tools.calls[1], r.tools.lists[0]
+	first, second, list := r.tools.calls[0], r.tools.calls[1], r.tools.lists[1]
 	if first.Version != mcp.V20260728 || first.Name != "echo" || string(first.Arguments) != `{"a":1}` || string(first.Capabilities) != "{}" ||
 		first.Caller.GrantID() != "grant_good" || first.Header.Get("X-Workspace-Id") != "ws_1" {
 		t.Errorf("2026: %+v", first)
@@ -100,6 +100,21 @@ func TestWhatToolsSee(t *testing.T) {
 	if r.tools.released != 2 {
 		t.Errorf("Released was called %d times for 2 results", r.tools.released)
 	}
+}
+
+// nextCursor lists tools from cursor on and returns the cursor of the page after.
+func nextCursor(t *testing.T, r *rig, cursor string) string {
+	t.Helper()
+	params := ""
+	if cursor != "" {
+		params = `"cursor":"` + cursor + `",`
+	}
+	_, m := modern(t, r, "tools/list", params)
+	next, ok := members(t, m.Result)["nextCursor"].(string)
+	if !ok {
+		t.Fatalf("no cursor: %s", m.Result)
+	}
+	return next
 }
 
 // TestCanary drives an error that carries a secret through every surface: it is in the log, once, and nowhere else.
@@ -118,7 +133,9 @@ func TestCanary(t *testing.T) {
 			return w
 		},
 		"list error": func(r *rig) *httptest.ResponseRecorder {
-			w, _ := modern(t, r, "tools/list", `"cursor":"broken",`)
+			c := nextCursor(t, r, nextCursor(t, r, ""))
+			r.log.Reset()
+			w, _ := modern(t, r, "tools/list", `"cursor":"`+c+`",`)
 			return w
 		},
 		"authenticator error": func(r *rig) *httptest.ResponseRecorder {
