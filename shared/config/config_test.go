@@ -154,12 +154,12 @@ func TestOriginFollowsThePort(t *testing.T) {
 	}
 }
 
-// underRIE are the variables that the Runtime Interface Emulator gives a bootstrap, read from its source and seen in a run.
+// underRIE are the variables that the Runtime Interface Emulator gives a bootstrap, as a run printed them.
 func underRIE(more ...string) Getenv {
 	return env(append([]string{
-		"AWS_LAMBDA_RUNTIME_API", "127.0.0.1:9001", "AWS_LAMBDA_FUNCTION_NAME", "test_function", "AWS_LAMBDA_FUNCTION_VERSION", "$LATEST",
+		"AWS_LAMBDA_RUNTIME_API", "127.0.0.1:38679", "AWS_LAMBDA_FUNCTION_NAME", "test_function", "AWS_LAMBDA_FUNCTION_VERSION", "$LATEST",
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "3008", "AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/Functions", "AWS_LAMBDA_LOG_STREAM_NAME", "$LATEST",
-		"_HANDLER", "bootstrap", "LAMBDA_TASK_ROOT", "/var/task",
+		"AWS_LAMBDA_METADATA_API", "127.0.0.1:38679", "AWS_LAMBDA_METADATA_TOKEN", "59a91f57-8cb5-4a2d-9d83-51965d090fe7",
 	}, more...)...)
 }
 

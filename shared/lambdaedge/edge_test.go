@@ -117,6 +117,22 @@ func TestRequestHeadersStayWhole(t *testing.T) {
 	}
 }
 
+func TestHeaderInTwoSpellingsIsTwoValues(t *testing.T) {
+	got, _ := recordEvent(t, rest(func(e *events.APIGatewayProxyRequest) {
+		e.Headers = map[string]string{"Authorization": "Bearer a", "authorization": "Bearer a", "X-A": "1"}
+	}))
+	if !reflect.DeepEqual(got.header, http.Header{"Authorization": {"Bearer a", "Bearer a"}, "X-A": {"1"}}) {
+		t.Errorf("header = %v: one of two Authorization headers was chosen silently", got.header)
+	}
+}
+
+func TestAdapterVariableHasNoEffect(t *testing.T) {
+	t.Setenv("GO_API_HOST", "https://evil.example/prefix")
+	if got, _ := recordEvent(t, get(func(e *events.APIGatewayV2HTTPRequest) { e.RawPath = "/mcp" })); got.target != "/mcp" || got.path != "/mcp" {
+		t.Errorf("target %q, path %q", got.target, got.path)
+	}
+}
+
 func TestRestHeadersKeepTheirLines(t *testing.T) {
 	got, _ := recordEvent(t, rest(func(e *events.APIGatewayProxyRequest) {
 		e.Headers = map[string]string{"X-A": "2"}

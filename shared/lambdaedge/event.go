@@ -115,7 +115,8 @@ func (e *event) request(ctx context.Context) (*http.Request, error) {
 	if query != "" {
 		target += "?" + query
 	}
-	if _, err := url.Parse("https://" + placeholder + target); err != nil {
+	u, err := url.Parse("https://" + placeholder + target)
+	if err != nil {
 		return nil, errBadTarget
 	}
 	var v2 core.RequestAccessorV2
@@ -129,7 +130,8 @@ func (e *event) request(ctx context.Context) (*http.Request, error) {
 		return nil, fmt.Errorf("lambdaedge: event to request: %w", err)
 	}
 	r = r.WithContext(ctx)
-	r.URL.Scheme, r.URL.Host = "", "" // as net/http's server leaves them
+	u.Scheme, u.Host = "", "" // as net/http's server leaves them
+	r.URL = u                 // not core's, which a variable of its own (GO_API_HOST) can move
 	r.RequestURI = target
 	r.Header = e.header()
 	r.Host = r.Header.Get("Host")
@@ -184,7 +186,12 @@ func (e *event) header() http.Header {
 		values := make([]string, 0, len(e.Headers)) // one allocation for all
 		for name, value := range e.Headers {
 			values = append(values, value)
-			h[textproto.CanonicalMIMEHeaderKey(name)] = values[len(values)-1 : len(values) : len(values)]
+			name = textproto.CanonicalMIMEHeaderKey(name)
+			if _, twice := h[name]; twice {
+				h[name] = append(h[name], value) // in two spellings: both count, so that two Authorization headers are seen
+				continue
+			}
+			h[name] = values[len(values)-1 : len(values) : len(values)]
 		}
 	}
 	if len(e.Cookies) > 0 {

@@ -12,9 +12,9 @@ import (
 
 // seen is what the handler got.
 type seen struct {
-	method, target, body, remote, host string
-	header                             http.Header
-	info                               Info
+	method, target, path, body, remote, host string
+	header                                   http.Header
+	info                                     Info
 }
 
 // recordEvent serves an event with a handler that notes the request.
@@ -27,7 +27,7 @@ func recordEvent(t *testing.T, payload []byte) (seen, reply) {
 			t.Error(err)
 		}
 		info, _ := From(r.Context())
-		got = seen{r.Method, r.RequestURI, string(body), r.RemoteAddr, r.Host, r.Header, info}
+		got = seen{r.Method, r.RequestURI, r.URL.Path, string(body), r.RemoteAddr, r.Host, r.Header, info}
 	}), Options{Logger: quiet()})
 	r := invoke(t, h, payload)
 	return got, r

@@ -1,0 +1,78 @@
+# Everything needs Go and nothing else; tools are built into .tools from modules of their own.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export CGO_ENABLED ?= 0
+
+FUZZTIME ?= 3s
+BENCH ?= .
+TAGS := lambda.norpc
+BUILD := go build -trimpath -tags $(TAGS) -ldflags='-s -w'
+# The Lambda functions: every folder of functions/ but the local process.
+LAMBDAS := $(filter-out local,$(notdir $(patsubst %/,%,$(dir $(wildcard functions/*/main.go)))))
+# The race detector needs a C compiler; without one the same tests run without it, and say so.
+RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
+
+.PHONY: help run test check fmt vet lint generated modules fuzz race bench build invoke generate clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## build and start the whole service with demonstration data; Ctrl-C ends it
+	@go build -o dist/buzon ./functions/local
+	@BUZON_DEMO=$${BUZON_DEMO:-1} exec ./dist/buzon serve
+
+test: ## all tests, with no network and no AWS account
+	go test ./...
+
+check: fmt vet lint generated modules fuzz race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, race + shuffled tests
+
+fmt: ## fail when a file is not gofmt's
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
+
+vet: ## go vet, in every module
+	go vet ./...
+	cd scripts/rie && go vet ./...
+
+lint: .tools/staticcheck ## staticcheck
+	.tools/staticcheck -tags $(TAGS) ./...
+
+generated: ## fail when generated files are not up to date
+	@scripts/generated.sh
+
+modules: ## fail when a function links other modules than scripts/modules lists
+	@scripts/modules.sh
+
+fuzz: ## run every fuzz target for FUZZTIME (3s)
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+race: ## tests with the race detector, in random order; the house rules are among them
+ifeq ($(RACE),)
+	@echo "no C compiler: running without the race detector"
+endif
+	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -shuffle=on ./...
+
+bench: ## benchmarks, each beside its floor in the same run (BENCH=pattern)
+	go test -run='^$$' -bench='$(BENCH)' -benchmem ./... | grep -vE '^(PASS|ok|\?|goos|goarch)'
+
+build: $(addprefix build-,$(LAMBDAS)) ## the Lambda bootstraps: dist/NAME/bootstrap (linux/arm64) and dist/native/NAME/bootstrap
+
+build-%:
+	GOOS=linux GOARCH=arm64 $(BUILD) -o dist/$*/bootstrap ./functions/$*
+	$(BUILD) -o dist/native/$*/bootstrap ./functions/$*
+
+invoke: .tools/aws-lambda-rie ## run EVENT=events/X.json through the api function under AWS's emulator and print the reply
+	@$(BUILD) -o dist/native/api/bootstrap ./functions/api
+	@scripts/invoke.sh "$(EVENT)"
+
+generate: ## make the generated files anew: tool list, OpenAPI, module lists
+	go generate ./...
+	@scripts/modules.sh -update
+
+clean: ## remove what was built; .buzon, the data of make run, stays
+	rm -rf dist .tools
+
+.tools/staticcheck: scripts/tools/go.mod scripts/tools/go.sum
+	cd scripts/tools && go build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
+
+.tools/aws-lambda-rie: scripts/rie/go.mod scripts/rie/go.sum
+	cd scripts/rie && go build -o ../../$@ github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie
