@@ -82,6 +82,9 @@ func converse(ctx context.Context, all []client, only string, names []string, ta
 				continue
 			}
 			said, err := c.talk(ctx, targets[name])
+			if err == nil {
+				err = c.refused(ctx, targets[name])
+			}
 			if err != nil {
 				bad++
 				fmt.Fprintf(out, "FAIL  %s at %s: %v\n", c.name, name, err)
@@ -130,6 +133,18 @@ func (c client) talk(ctx context.Context, p Plan) (said, error) {
 		return s, fmt.Errorf("revision %s and %d steps, want %s and %d", s.Version, len(s.Steps), c.version, want)
 	}
 	return s, nil
+}
+
+// refused lets the client try without its token: a server that serves it all the same guards nothing.
+func (c client) refused(ctx context.Context, p Plan) error {
+	if p.Token == "" {
+		return nil
+	}
+	p.Token = ""
+	if _, err := c.talk(ctx, p); err == nil {
+		return errors.New("without a token it was served all the same")
+	}
+	return nil
 }
 
 // steps is how many steps a client must have taken.

@@ -96,6 +96,20 @@ func TestConverse(t *testing.T) {
 			}
 		})
 	}
+	plan.Token = "secret"
+	for script, ok := range map[string]bool{
+		`echo '{"version":"2026-07-28","steps":["","",""]}'`:                                      false,
+		`echo "$MCP_PLAN" | grep -q secret && echo '{"version":"2026-07-28","steps":["","",""]}'`: true,
+	} {
+		program := filepath.Join(t.TempDir(), "client")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it has to run
+			t.Fatal(err)
+		}
+		err := converse(t.Context(), []client{{"x", "auto", modern, []string{program}}}, "", []string{"here"}, map[string]Plan{"here": plan}, new(bytes.Buffer))
+		if (err == nil) != ok {
+			t.Errorf("with a token, %s: %v", script, err)
+		}
+	}
 	var out bytes.Buffer
 	if err := converse(t.Context(), nil, "", []string{"here"}, map[string]Plan{"here": plan}, &out); !errors.Is(err, errFailed) {
 		t.Error("nobody talked, and that is green")

@@ -8,7 +8,7 @@ import (
 // Plan is what every client says. A step that is absent is not taken. The same JSON reaches each client in MCP_PLAN.
 type Plan struct {
 	URL     string `json:"url"`
-	Token   string `json:"token,omitempty"` // bearer; empty: none is sent
+	Token   string `json:"token,omitempty"` // bearer; empty: none is sent. With one, each client must also fail without it
 	Version string `json:"version"`         // that must be negotiated; set for each client
 
 	Tool     Call        `json:"tool"`               // must be listed, and answer without an error
@@ -63,7 +63,7 @@ func fixturePlan(url string) Plan {
 			Argument: map[string]string{"name": "arg1", "value": "te"}, Expect: "testing",
 		},
 		Confirm: &Call{Name: asks, Expect: "state-ok"}, Decline: &Call{Name: asks, Expect: "Nothing was done"},
-		Legacy: &Call{Name: asks, Expect: "."},
+		Legacy: &Call{Name: asks, Expect: "2026-07-28.*Nothing was done"},
 	}
 }
 

@@ -89,14 +89,15 @@ func TestReadChecks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "server-ping-2026-11-30T14-00-00-000Z", `[{"id":"ping","status":"SUCCESS"},{"id":"wire","status":"INFO"}]`)
 	write(t, dir, "server-sse-polling-2026-11-30T14-00-00-000Z", `[{"id":"x","status":"FAILURE","errorMessage":"why\nmore"},{"id":"y","status":"WARNING"}]`)
+	write(t, dir, "server-tasks-lifecycle-2026-11-30T14-00-00-000Z", `[{"id":"z","status":"FAILURE"},{"id":"z2","status":"SUCCESS"}]`)
 	checks, ran, err := readChecks(dir)
-	if err != nil || ran != 2 || len(checks) != 4 {
+	if err != nil || ran != 3 || len(checks) != 6 {
 		t.Fatalf("%d checks of %d scenarios, %v", len(checks), ran, err)
 	}
 	var r result
 	r.count(checks, ran)
 	want := []string{"failure sse-polling:x why", "warning sse-polling:y "}
-	if r.passed != 1 || r.failed != 1 || r.warned != 1 || !slices.Equal(r.notes, want) {
+	if r.passed != 2 || r.failed != 1 || r.warned != 1 || r.extra != 1 || !slices.Equal(r.notes, want) {
 		t.Errorf("%+v", r)
 	}
 	write(t, dir, "server-broken-2026-11-30T14-00-00-000Z", `{`)

@@ -158,7 +158,7 @@ func mask(event map[string]any) {
 func requestOf(t *testing.T, d lambdaedge.Door, file []byte) *http.Request {
 	t.Helper()
 	method, target, body, ip := "", "", "", ""
-	headers := map[string]string{}
+	var headers map[string]string
 	if d == lambdaedge.RESTAPI {
 		var e events.APIGatewayProxyRequest
 		decode(t, file, &e)
