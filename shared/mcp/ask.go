@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"unicode/utf8"
 )
 
 // Needs is a set of things that a client must have declared before it is asked for them.
@@ -181,9 +182,12 @@ func AskModel(key string, s Sampling) Question {
 
 func (s Sampling) check() error {
 	for name, raw := range map[string]json.RawMessage{"modelPreferences": s.Preferences, "tools": s.Tools, "toolChoice": s.ToolChoice} {
-		if raw != nil && !json.Valid(raw) {
+		if raw != nil && (!json.Valid(raw) || !utf8.Valid(raw)) {
 			return fmt.Errorf("mcp: %s of a question is not JSON", name)
 		}
+	}
+	if err := checkMessages(s.Messages); err != nil {
+		return err
 	}
 	switch {
 	case s.MaxTokens <= 0:
@@ -211,10 +215,21 @@ func (s Sampling) append(dst []byte) []byte {
 		raw  json.RawMessage
 	}{{"modelPreferences", s.Preferences}, {"tools", s.Tools}, {"toolChoice", s.ToolChoice}} {
 		if m.raw != nil {
-			dst = append(append(append(append(dst, `,"`...), m.name...), `":`...), m.raw...)
+			raw, _ := oneLine(m.raw) //nolint:errcheck // check has read it
+			dst = append(append(append(append(dst, `,"`...), m.name...), `":`...), raw...)
 		}
 	}
 	return append(dst, '}')
+}
+
+// checkMessages finds faults of the handler: a client would refuse the whole message.
+func checkMessages(messages []Message) error {
+	for i, m := range messages {
+		if m.Role != "user" && m.Role != "assistant" || m.Content.kind == "" {
+			return fmt.Errorf("mcp: message %d has no role or no content", i)
+		}
+	}
+	return nil
 }
 
 func appendMessages(dst []byte, v Version, messages []Message) []byte {

@@ -45,7 +45,7 @@ func (s sealer) Seal(plaintext, ad []byte, ttl time.Duration) (string, error) {
 
 func (s sealer) Open(token string, ad []byte) ([]byte, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(b) < 12 || !hmac.Equal(b[:8], s.tag(b[8:], ad)) {
+	if err != nil || strings.ContainsAny(token, "\r\n") || len(b) < 12 || !hmac.Equal(b[:8], s.tag(b[8:], ad)) {
 		return nil, errors.New("sealer: " + errCanary.Error())
 	}
 	return b[12:], nil
@@ -158,6 +158,12 @@ func (book) GetPrompt(_ context.Context, r *mcp.PromptRequest) (*mcp.PromptResul
 		return nil, errCanary
 	case "nothing":
 		return nil, nil //nolint:nilnil // the fault under test
+	case "latin1":
+		return &mcp.PromptResult{Meta: []byte("\"a\":\"\xf1\"")}, nil
+	case "system":
+		return &mcp.PromptResult{Messages: []mcp.Message{{Role: "system", Content: mcp.Text("x")}}}, nil
+	case "hollow":
+		return &mcp.PromptResult{Messages: []mcp.Message{{Role: "user"}}}, nil
 	case "asks":
 		roots, ok, err := r.Input.Roots("roots")
 		switch {
@@ -218,7 +224,9 @@ func askers() map[string]tool {
 		"refuses": func(context.Context, *mcp.CallRequest) (*mcp.CallResult, error) {
 			return nil, &mcp.ParamsError{Message: "Done already.", Reason: "already_done", Facts: map[string]string{"id": "inb_1", "kind": "forged"}}
 		},
-		"region":   func(_ context.Context, r *mcp.CallRequest) (*mcp.CallResult, error) { return answer(string(r.Arguments)) },
+		"region": func(_ context.Context, r *mcp.CallRequest) (*mcp.CallResult, error) {
+			return answer(string(r.Arguments))
+		},
 		"progress": progressTool,
 	}
 }
@@ -262,7 +270,7 @@ func thinkTool(_ context.Context, r *mcp.CallRequest) (*mcp.CallResult, error) {
 		return nil, &mcp.Ask{Questions: []mcp.Question{mcp.AskModel("think", mcp.Sampling{
 			Messages:  []mcp.Message{{Role: "user", Content: mcp.Text("Why?")}},
 			MaxTokens: 100, SystemPrompt: "Short.", Temperature: ptr(0.5), Stop: []string{"."}, Context: "thisServer",
-			Preferences: json.RawMessage(`{"speedPriority":1}`), Tools: json.RawMessage(`[{"name":"t","inputSchema":{"type":"object"}}]`),
+			Preferences: json.RawMessage("{\n \"speedPriority\":1}"), Tools: json.RawMessage(`[{"name":"t","inputSchema":{"type":"object"}}]`),
 			ToolChoice: json.RawMessage(`{"mode":"auto"}`),
 		})}}
 	}
@@ -325,6 +333,7 @@ func faultyAsks() map[string]*mcp.Ask {
 		"url":     {Questions: []mcp.Question{mcp.AskURL("u", "?", "javascript:alert(1)")}},
 		"user":    {Questions: []mcp.Question{mcp.AskURL("u", "?", "https://u:p@buzon.test/")}},
 		"tokens":  {Questions: []mcp.Question{mcp.AskModel("m", mcp.Sampling{})}},
+		"role":    {Questions: []mcp.Question{mcp.AskModel("m", mcp.Sampling{MaxTokens: 1, Messages: []mcp.Message{{}}})}},
 		"json":    {Questions: []mcp.Question{mcp.AskModel("m", mcp.Sampling{MaxTokens: 1, Tools: json.RawMessage("[")})}},
 	}
 }
