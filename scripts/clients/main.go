@@ -2,7 +2,7 @@
 // server, each in every mode that it has, and asserts the revision that each really negotiated: a client that quietly fell
 // back to initialize would look just as well. It knows no server but the conformance fixtures.
 //
-//	go run ./scripts/clients                 the fixtures over net/http and through the function URL, as make clients
+//	go run ./scripts/clients                 the fixtures over net/http and through each front door, as make clients
 //	MCP_PLAN='{"url":...,"tool":{...}}' go run ./scripts/clients -plan   any server; Plan says what can stand in it
 package main
 
@@ -38,7 +38,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("clients", flag.ContinueOnError)
 	plan := flags.Bool("plan", false, "talk to the server of MCP_PLAN instead of the fixtures")
-	doors := flags.String("doors", "net/http,function-url", "doors of the fixtures")
+	doors := flags.String("doors", strings.Join(fixture.Doors(), ","), "doors of the fixtures")
 	tools := flags.String("tools", ".tools/clients", "folder for what is installed")
 	only := flags.String("only", "", "only clients whose name contains this")
 	if err := flags.Parse(args); err != nil {
@@ -149,7 +149,7 @@ func (c client) refused(ctx context.Context, p Plan) error {
 
 // steps is how many steps a client must have taken.
 func (p Plan) steps(inModern bool) int {
-	n := 2 // list, call
+	n := 2 + len(p.Calls) // list, call
 	for _, there := range []bool{
 		p.Resource != "", p.Prompt != nil, p.Complete != nil,
 		inModern && p.Confirm != nil, inModern && p.Decline != nil, !inModern && p.Legacy != nil,

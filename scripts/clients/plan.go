@@ -12,6 +12,7 @@ type Plan struct {
 	Version string `json:"version"`         // that must be negotiated; set for each client
 
 	Tool     Call        `json:"tool"`               // must be listed, and answer without an error
+	Calls    []Call      `json:"calls,omitempty"`    // further calls
 	Resource string      `json:"resource,omitempty"` // URI to read
 	Prompt   *Prompt     `json:"prompt,omitempty"`
 	Complete *Completion `json:"complete,omitempty"`
@@ -56,8 +57,15 @@ func readPlan(raw []byte) (Plan, error) {
 func fixturePlan(url string) Plan {
 	const asks = "test_input_required_result_request_state"
 	return Plan{
-		URL: url, Tool: Call{Name: "test_simple_text"}, Resource: "test://static-text",
-		Prompt: &Prompt{"test_prompt_with_arguments", map[string]string{"arg1": "one", "arg2": "two"}},
+		URL: url, Tool: Call{Name: "test_simple_text"},
+		Calls: []Call{
+			{Name: "test_tool_with_progress", Expect: "^Done"},
+			// In the stateless era a client repeats the argument in a header: once as it is, once in base64.
+			{Name: "test_x_mcp_header", Arguments: map[string]any{"region": "Seattle, WA"}, Expect: "^region: Seattle, WA$"},
+			{Name: "test_x_mcp_header", Arguments: map[string]any{"region": " Ñuñoa "}, Expect: "^region:  Ñuñoa $"},
+		},
+		Resource: "test://static-text",
+		Prompt:   &Prompt{"test_prompt_with_arguments", map[string]string{"arg1": "one", "arg2": "two"}},
 		Complete: &Completion{
 			Ref:      map[string]string{"type": "ref/prompt", "name": "test_prompt_with_arguments"},
 			Argument: map[string]string{"name": "arg1", "value": "te"}, Expect: "testing",

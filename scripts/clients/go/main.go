@@ -23,11 +23,12 @@ type named struct {
 }
 
 type plan struct {
-	URL      string `json:"url"`
-	Token    string `json:"token"`
-	Version  string `json:"version"`
-	Tool     named  `json:"tool"`
-	Resource string `json:"resource"`
+	URL      string  `json:"url"`
+	Token    string  `json:"token"`
+	Version  string  `json:"version"`
+	Tool     named   `json:"tool"`
+	Calls    []named `json:"calls"`
+	Resource string  `json:"resource"`
 	Prompt   *struct {
 		Name      string            `json:"name"`
 		Arguments map[string]string `json:"arguments"`
@@ -161,6 +162,13 @@ func talk(ctx context.Context, s *mcp.ClientSession, p *plan, user *person, mode
 		return nil, fmt.Errorf("call: %v, %w", called, errors.Join(err, errors.New("no result")))
 	}
 	steps = append(steps, "call")
+	for _, step := range p.Calls {
+		said := text(s.CallTool(ctx, &mcp.CallToolParams{Name: step.Name, Arguments: arguments(step)}))
+		if matched, err := regexp.MatchString(step.Expect, said); err != nil || !matched {
+			return nil, fmt.Errorf("%s: %q, want %s", step.Name, said, step.Expect)
+		}
+		steps = append(steps, "call "+step.Name)
+	}
 	more, err := offers(ctx, s, p)
 	if err != nil {
 		return nil, err
@@ -232,7 +240,10 @@ func text(r *mcp.CallToolResult, err error) string {
 	var b strings.Builder
 	for _, c := range r.Content {
 		if t, ok := c.(*mcp.TextContent); ok {
-			b.WriteString(t.Text + "\n")
+			if b.Len() > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(t.Text)
 		}
 	}
 	return b.String()

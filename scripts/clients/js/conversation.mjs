@@ -28,6 +28,11 @@ export async function talk(client, person, modern) {
   assert(called.content.length > 0, "the tool answered nothing");
   steps.push("call");
 
+  for (const step of plan.calls ?? []) {
+    const result = await client.callTool({ name: step.name, arguments: step.arguments ?? {} });
+    assert.match(text(result), new RegExp(step.expect));
+    steps.push(`call ${step.name}`);
+  }
   if (plan.resource) {
     const { contents } = await client.readResource({ uri: plan.resource });
     assert(contents.length > 0 && (contents[0].text ?? contents[0].blob), "the resource is empty");
@@ -48,7 +53,7 @@ export async function talk(client, person, modern) {
     person.asked = 0;
     let said;
     try {
-      said = text(await client.callTool({ name: step.name, arguments: step.arguments }));
+      said = text(await client.callTool({ name: step.name, arguments: step.arguments ?? {} }));
     } catch (e) {
       said = `${e.code}: ${e.message}`;
     }

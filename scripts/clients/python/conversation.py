@@ -55,6 +55,10 @@ async def talk(client, person, modern):
     called = await client.call_tool(PLAN["tool"]["name"], PLAN["tool"].get("arguments") or {})
     assert not called.is_error and called.content, text(called)
     steps.append("call")
+    for step in PLAN.get("calls") or []:
+        said = text(await client.call_tool(step["name"], step.get("arguments") or {}))
+        assert re.search(step["expect"], said), said
+        steps.append(f"call {step['name']}")
     if uri := PLAN.get("resource"):
         contents = (await client.read_resource(uri)).contents
         assert contents and (getattr(contents[0], "text", None) or getattr(contents[0], "blob", None)), "the resource is empty"
