@@ -127,6 +127,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // RoundTrip lets one request through the door. It fails only when the request's body can't be read: whatever goes wrong
 // behind is the door's answer, as over the network.
 func (g *Gateway) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		defer func() { _ = r.Body.Close() }() // http.RoundTripper: always, also when the door refuses
+	}
 	a := g.pass(r)
 	if a.err != nil {
 		return nil, a.err
@@ -232,7 +235,6 @@ func readBody(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil
 	}
-	defer func() { _ = r.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -291,6 +292,35 @@ func TestClientGone(t *testing.T) {
 		if res, _ := send(t, g, request("GET", g.Prefix()+"/", "").WithContext(ctx)); res.StatusCode != 200 {
 			t.Errorf("%s: %d", d, res.StatusCode)
 		}
+	}
+}
+
+// closing notes that it was closed.
+type closing struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closing) Close() error { c.closed = true; return nil }
+
+// TestBodyIsClosed as http.RoundTripper demands, whether the door reads it or not.
+func TestBodyIsClosed(t *testing.T) {
+	for _, target := range []string{"/live/mcp", "/refused"} {
+		r, body := request("POST", target, ""), &closing{Reader: strings.NewReader("{}")}
+		r.Body = body
+		send(t, door(t, lambdaedge.RESTAPI, note, gateway.Options{}), r)
+		if !body.closed {
+			t.Errorf("%s: the body was left open", target)
+		}
+	}
+}
+
+// TestUnreadableBody fails the round trip, as a connection that broke.
+func TestUnreadableBody(t *testing.T) {
+	r := request("POST", "/mcp", "")
+	r.Body = io.NopCloser(iotest.ErrReader(errors.New("broken")))
+	if _, err := door(t, lambdaedge.FunctionURL, note, gateway.Options{}).RoundTrip(r); err == nil {
+		t.Error("a body that can't be read went through")
 	}
 }
 
