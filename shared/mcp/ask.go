@@ -130,6 +130,9 @@ const (
 // AskForm asks the user to fill in a form. Never for secrets: they pass through the client. key names the answer.
 func AskForm(key, message string, f Form) Question {
 	q := Question{key: key, kind: kindForm, needs: NeedForm, method: "elicitation/create", fault: f.Check()}
+	if q.fault != nil {
+		return q
+	}
 	q.params = appendQuoted([]byte(`{"mode":"form","message":`), message)
 	q.params = append(f.append(append(q.params, `,"requestedSchema":`...)), '}')
 	return q
