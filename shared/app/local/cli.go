@@ -50,6 +50,7 @@ type domainCommand struct {
 func Main(ctx context.Context, p Process) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once; accepted mail survives that
 	var g grammar
 	exit := -1
 	parser, err := kong.New(&g, kong.Name("buzon"), kong.UsageOnError(), kong.Writers(p.Stdout, p.Stderr),
@@ -131,9 +132,9 @@ func (c domainAddCommand) Run(ctx context.Context, p *Process) error {
 }
 
 type tokenCommand struct {
-	Email     string        `arg:"" help:"Of the person."`
-	Scope     []string      `help:"Scopes; all that the role allows when absent." sep:","`
-	Workspace string        `help:"Id or slug of the default workspace; needed by nobody who has only one."`
+	Email     string        `arg:"" help:"Of a member, as owner@acme.test."`
+	Scope     []string      `help:"Scopes, as emails:read; all that the role allows when absent." sep:","`
+	Workspace string        `help:"Id or slug of the workspace that requests without X-Workspace-Id act in; who reaches only one need not say."`
 	TTL       time.Duration `default:"1h" help:"How long it lives, at most 24h."`
 }
 
