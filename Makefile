@@ -12,12 +12,16 @@ LAMBDAS := $(filter-out local,$(notdir $(patsubst %/,%,$(dir $(wildcard function
 # The race detector needs a C compiler; without one the same tests run without it, and say so.
 RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
+# The parts of check never run at once, whatever MAKEFLAGS says: its last lines are the summary of the tests.
+.NOTPARALLEL:
+
 .PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients bench build invoke generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## build and start the whole service with demonstration data; Ctrl-C ends it
+run: ## build and start the whole service with two sample organizations; Ctrl-C ends it
+	@echo "building (the first time takes a minute) ..."
 	@go build -o dist/buzon ./functions/local
 	@BUZON_DEMO=$${BUZON_DEMO:-1} exec ./dist/buzon serve
 
@@ -68,7 +72,7 @@ build-%:
 	GOOS=linux GOARCH=arm64 $(BUILD) -o dist/$*/bootstrap ./functions/$*
 	$(BUILD) -o dist/native/$*/bootstrap ./functions/$*
 
-invoke: .tools/aws-lambda-rie ## run EVENT=events/X.json through the api function under AWS's emulator and print the reply
+invoke: .tools/aws-lambda-rie ## send EVENT=events/X.json to the api function under AWS's emulator and print the reply
 	@$(BUILD) -o dist/native/api/bootstrap ./functions/api
 	@scripts/invoke.sh "$(EVENT)"
 
