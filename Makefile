@@ -6,7 +6,8 @@ export CGO_ENABLED ?= 0
 FUZZTIME ?= 3s
 BENCH ?= .
 TAGS := lambda.norpc
-BUILD := go build -trimpath -tags $(TAGS) -ldflags='-s -w'
+VERSION ?=
+BUILD := go build -trimpath -tags $(TAGS) -ldflags='-s -w -X main.version=$(VERSION)'
 # The Lambda functions: every folder of functions/ but the local process.
 LAMBDAS := $(filter-out local,$(notdir $(patsubst %/,%,$(dir $(wildcard functions/*/main.go)))))
 # The race detector needs a C compiler; without one the same tests run without it, and say so.
@@ -65,7 +66,7 @@ clients: ## the official MCP clients, each in every mode (npm, pip)
 bench: ## benchmarks, each beside its floor in the same run (BENCH=pattern)
 	go test -run='^$$' -bench='$(BENCH)' -benchmem ./... | grep -vE '^(PASS|ok|\?|goos|goarch)'
 
-build: $(addprefix build-,$(LAMBDAS)) ## dist/buzon, and the Lambda bootstraps: dist/NAME/bootstrap (linux/arm64) and dist/native/NAME/bootstrap
+build: $(addprefix build-,$(LAMBDAS)) ## dist/buzon, and the Lambda bootstraps: dist/NAME/bootstrap (linux/arm64) and dist/native/NAME/bootstrap (VERSION=1.2.3)
 	$(BUILD) -o dist/buzon ./functions/local
 
 build-%:
