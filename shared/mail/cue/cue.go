@@ -20,9 +20,6 @@ const (
 	Reset        CodeKind = "reset" // resets a password
 )
 
-// CodeKinds lists every kind.
-func CodeKinds() []CodeKind { return []CodeKind{OneTime, Verification, TwoFactor, PIN, Reset} }
-
 // Code is a candidate.
 type Code struct {
 	Value      string // without separators, upper case as written
