@@ -1,5 +1,5 @@
 // Package local is the whole service in one process: HTTP, SMTP and the worker over the embedded engine, and the buzon
-// command line. Everything lies in one data folder.
+// command line. Everything lies in one data folder. It must know neither Lambda nor an engine that needs another machine.
 package local
 
 import (
