@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"unicode/utf8"
 )
 
 // Needs is a set of things that a client must have declared before it is asked for them.
@@ -129,6 +130,9 @@ const (
 // AskForm asks the user to fill in a form. Never for secrets: they pass through the client. key names the answer.
 func AskForm(key, message string, f Form) Question {
 	q := Question{key: key, kind: kindForm, needs: NeedForm, method: "elicitation/create", fault: f.Check()}
+	if q.fault != nil {
+		return q
+	}
 	q.params = appendQuoted([]byte(`{"mode":"form","message":`), message)
 	q.params = append(f.append(append(q.params, `,"requestedSchema":`...)), '}')
 	return q
@@ -181,9 +185,12 @@ func AskModel(key string, s Sampling) Question {
 
 func (s Sampling) check() error {
 	for name, raw := range map[string]json.RawMessage{"modelPreferences": s.Preferences, "tools": s.Tools, "toolChoice": s.ToolChoice} {
-		if raw != nil && !json.Valid(raw) {
+		if raw != nil && (!json.Valid(raw) || !utf8.Valid(raw)) {
 			return fmt.Errorf("mcp: %s of a question is not JSON", name)
 		}
+	}
+	if err := checkMessages(s.Messages); err != nil {
+		return err
 	}
 	switch {
 	case s.MaxTokens <= 0:
@@ -211,10 +218,21 @@ func (s Sampling) append(dst []byte) []byte {
 		raw  json.RawMessage
 	}{{"modelPreferences", s.Preferences}, {"tools", s.Tools}, {"toolChoice", s.ToolChoice}} {
 		if m.raw != nil {
-			dst = append(append(append(append(dst, `,"`...), m.name...), `":`...), m.raw...)
+			raw, _ := oneLine(m.raw) //nolint:errcheck // check has read it
+			dst = append(append(append(append(dst, `,"`...), m.name...), `":`...), raw...)
 		}
 	}
 	return append(dst, '}')
+}
+
+// checkMessages finds faults of the handler: a client would refuse the whole message.
+func checkMessages(messages []Message) error {
+	for i, m := range messages {
+		if m.Role != "user" && m.Role != "assistant" || m.Content.kind == "" {
+			return fmt.Errorf("mcp: message %d has no role or no content", i)
+		}
+	}
+	return nil
 }
 
 func appendMessages(dst []byte, v Version, messages []Message) []byte {

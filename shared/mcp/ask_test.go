@@ -50,8 +50,8 @@ func TestFormCheck(t *testing.T) {
 		"default no option":     {Name: "x", Type: ChoiceField, Options: two, Default: &Value{Text: "c"}},
 		"default fraction":      {Name: "x", Type: IntegerField, Default: &Value{Number: 0.5}},
 	} {
-		if err := (Form{f}).Check(); err == nil {
-			t.Errorf("%s: no error", name)
+		if q := AskForm("q", "?", Form{f}); q.fault == nil || q.params != nil {
+			t.Errorf("%s: it would be asked", name)
 		}
 	}
 	if err := (Form{{Name: "x"}, {Name: "x"}}).Check(); err == nil {

@@ -154,7 +154,7 @@ func (a *Annotations) append(dst []byte, v Version) []byte {
 	if len(a.Audience) > 0 {
 		dst = appendTexts(append(dst, `,"audience":`...), a.Audience)
 	}
-	if a.Priority != nil {
+	if a.Priority != nil && finite(*a.Priority) {
 		dst = appendNumber(append(dst, `,"priority":`...), *a.Priority)
 	}
 	if v.AtLeast(V20250618) {

@@ -182,7 +182,7 @@ func hasFormat(format, s string) bool {
 
 func finite(n float64) bool { return !math.IsNaN(n) && !math.IsInf(n, 0) }
 
-// append renders the requestedSchema.
+// append renders the requestedSchema of a form that Check passed.
 func (f Form) append(dst []byte) []byte {
 	dst = append(dst, `{"type":"object","properties":{`...)
 	required := []string(nil)
@@ -206,11 +206,8 @@ func (f Form) append(dst []byte) []byte {
 var fieldTypes = [...]string{"string", "number", "integer", "boolean", "string", "array"}
 
 func (f Field) append(dst []byte) []byte {
-	dst = append(dst, `{"type":"`...)
-	if f.Type <= ChoicesField { // anything else is a fault that Check names
-		dst = append(dst, fieldTypes[f.Type]...)
-	}
-	dst = appendText(append(dst, '"'), "title", f.Title)
+	dst = appendQuoted(append(dst, `{"type":`...), fieldTypes[f.Type])
+	dst = appendText(dst, "title", f.Title)
 	dst = appendText(dst, "description", f.Description)
 	count := func(name string, n int) {
 		if n > 0 {
@@ -247,7 +244,7 @@ func (f Field) append(dst []byte) []byte {
 
 // appendOptions renders plain values as enum, and titled ones as constants under titled.
 func (f Field) appendOptions(dst []byte, titled string) []byte {
-	if len(f.Options) == 0 || f.Options[0].Title == "" {
+	if f.Options[0].Title == "" {
 		values := make([]string, len(f.Options))
 		for i, o := range f.Options {
 			values[i] = o.Value

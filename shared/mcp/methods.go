@@ -1,6 +1,10 @@
 package mcp
 
-import "net/http"
+import (
+	"errors"
+	"net/http"
+	"unicode/utf8"
+)
 
 // eras says where a method exists.
 type eras uint8
@@ -110,6 +114,9 @@ func (x *exchange) openComplete() {
 
 // closeMeta ends a response with the result's _meta: members of its own, and serverInfo in the stateless era.
 func (s *Server) closeMeta(x *exchange, members []byte) error {
+	if !utf8.Valid(members) {
+		return errors.New("mcp: the result's _meta is not UTF-8")
+	}
 	meta, err := membersOnOneLine(members)
 	if err != nil {
 		return err

@@ -158,6 +158,12 @@ func (book) GetPrompt(_ context.Context, r *mcp.PromptRequest) (*mcp.PromptResul
 		return nil, errCanary
 	case "nothing":
 		return nil, nil //nolint:nilnil // the fault under test
+	case "latin1":
+		return &mcp.PromptResult{Meta: []byte("\"a\":\"\xf1\"")}, nil
+	case "system":
+		return &mcp.PromptResult{Messages: []mcp.Message{{Role: "system", Content: mcp.Text("x")}}}, nil
+	case "hollow":
+		return &mcp.PromptResult{Messages: []mcp.Message{{Role: "user"}}}, nil
 	case "asks":
 		roots, ok, err := r.Input.Roots("roots")
 		switch {
@@ -264,7 +270,7 @@ func thinkTool(_ context.Context, r *mcp.CallRequest) (*mcp.CallResult, error) {
 		return nil, &mcp.Ask{Questions: []mcp.Question{mcp.AskModel("think", mcp.Sampling{
 			Messages:  []mcp.Message{{Role: "user", Content: mcp.Text("Why?")}},
 			MaxTokens: 100, SystemPrompt: "Short.", Temperature: ptr(0.5), Stop: []string{"."}, Context: "thisServer",
-			Preferences: json.RawMessage(`{"speedPriority":1}`), Tools: json.RawMessage(`[{"name":"t","inputSchema":{"type":"object"}}]`),
+			Preferences: json.RawMessage("{\n \"speedPriority\":1}"), Tools: json.RawMessage(`[{"name":"t","inputSchema":{"type":"object"}}]`),
 			ToolChoice: json.RawMessage(`{"mode":"auto"}`),
 		})}}
 	}
@@ -327,6 +333,7 @@ func faultyAsks() map[string]*mcp.Ask {
 		"url":     {Questions: []mcp.Question{mcp.AskURL("u", "?", "javascript:alert(1)")}},
 		"user":    {Questions: []mcp.Question{mcp.AskURL("u", "?", "https://u:p@buzon.test/")}},
 		"tokens":  {Questions: []mcp.Question{mcp.AskModel("m", mcp.Sampling{})}},
+		"role":    {Questions: []mcp.Question{mcp.AskModel("m", mcp.Sampling{MaxTokens: 1, Messages: []mcp.Message{{}}})}},
 		"json":    {Questions: []mcp.Question{mcp.AskModel("m", mcp.Sampling{MaxTokens: 1, Tools: json.RawMessage("[")})}},
 	}
 }

@@ -1,8 +1,6 @@
 package mcp
 
-import (
-	"errors"
-)
+import "errors"
 
 func getPrompt(s *Server, x *exchange) *reply {
 	f := &x.frame
@@ -30,6 +28,9 @@ func getPrompt(s *Server, x *exchange) *reply {
 		return s.handlerFailure(x, req.Name, err)
 	case result == nil:
 		return s.internal(x, errors.New("mcp: the prompt returned nothing"))
+	}
+	if err := checkMessages(result.Messages); err != nil {
+		return s.internal(x, err)
 	}
 	x.openComplete()
 	if result.Description != "" {

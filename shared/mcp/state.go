@@ -1,8 +1,8 @@
 package mcp
 
 import (
+	"bytes"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -30,7 +30,7 @@ const (
 // another. Added fields must leave states of the running five minutes valid.
 type round struct {
 	Method  string                  `json:"m"`
-	Name    string                  `json:"n"` // name, or URI
+	Name    []byte                  `json:"n"` // SHA-256 of the name or URI, which may be long
 	Digest  []byte                  `json:"a"` // of the canonical arguments
 	Version Version                 `json:"v"`
 	Asked   int64                   `json:"t"` // Unix seconds
@@ -85,13 +85,13 @@ func (s *Server) openState(x *exchange, name string) (*round, *reply) {
 	if err := json.Unmarshal(plain, r); err != nil || len(r.Nonce) == 0 || r.Kinds == nil {
 		return nil, invalid
 	}
-	own := digest(f.arguments)
+	own, called := digest(f.arguments), sha256.Sum256([]byte(name))
 	switch {
 	case s.now().Sub(time.Unix(r.Asked, 0)) >= stateLife:
 		return nil, badParamsFor("expired_state", "Invalid params: requestState has expired"+again)
-	case r.Method != x.method.name || r.Name != name || r.Version != x.version:
+	case r.Method != x.method.name || !bytes.Equal(r.Name, called[:]) || r.Version != x.version:
 		return nil, badParamsFor("other_request", "Invalid params: requestState belongs to another request"+again)
-	case subtle.ConstantTimeCompare(r.Digest, own[:]) != 1:
+	case !bytes.Equal(r.Digest, own[:]): // both are known to the caller: nothing to time
 		return nil, badParamsFor("other_arguments", "Invalid params: requestState belongs to other arguments"+again)
 	}
 	return r, nil
@@ -236,9 +236,9 @@ func (s *Server) sealState(x *exchange, name string, a *Ask) (string, error) {
 	if s.sealer == nil {
 		return "", errors.New("mcp: asking needs a Sealer")
 	}
-	sum := digest(x.frame.arguments)
+	sum, called := digest(x.frame.arguments), sha256.Sum256([]byte(name))
 	r := round{
-		Method: x.method.name, Name: name, Digest: sum[:], Version: x.version, Asked: s.now().Unix(),
+		Method: x.method.name, Name: called[:], Digest: sum[:], Version: x.version, Asked: s.now().Unix(),
 		Nonce: make([]byte, 16), Kinds: make(map[string]questionKind, len(a.Questions)), State: a.State,
 	}
 	if _, err := io.ReadFull(s.rand, r.Nonce); err != nil {

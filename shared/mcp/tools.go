@@ -71,7 +71,7 @@ func (s *Server) rendered(x *exchange, err error) *reply {
 // renderCall writes a tool's result in the shape of the version served: the JSON once escaped, as text, and once as it
 // is, as structuredContent (2025-06-18 on).
 func (s *Server) renderCall(x *exchange, result *CallResult) error {
-	if !utf8.Valid(result.JSON) || !utf8.Valid(result.Content) || !utf8.Valid(result.Meta) {
+	if !utf8.Valid(result.JSON) || !utf8.Valid(result.Content) {
 		return errors.New("mcp: the tool's result is not UTF-8")
 	}
 	x.openComplete()
