@@ -1,4 +1,4 @@
-# Everything needs Go and nothing else; tools are built into .tools from modules of their own.
+# Everything needs Go and nothing else, but for conformance and clients, which need npm and pip too; tools come into .tools.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED ?= 0
@@ -12,10 +12,10 @@ LAMBDAS := $(filter-out local,$(notdir $(patsubst %/,%,$(dir $(wildcard function
 # The race detector needs a C compiler; without one the same tests run without it, and say so.
 RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: help run test check fmt vet lint generated modules fuzz race bench build invoke generate clean
+.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients bench build invoke generate clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## build and start the whole service with demonstration data; Ctrl-C ends it
 	@go build -o dist/buzon ./functions/local
@@ -24,7 +24,7 @@ run: ## build and start the whole service with demonstration data; Ctrl-C ends i
 test: ## all tests, with no network and no AWS account
 	go test ./...
 
-check: fmt vet lint generated modules fuzz race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, race + shuffled tests
+check: fmt vet lint generated modules fuzz conformance clients race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, race + shuffled tests
 
 fmt: ## fail when a file is not gofmt's
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
@@ -32,6 +32,7 @@ fmt: ## fail when a file is not gofmt's
 vet: ## go vet, in every module
 	go vet ./...
 	cd scripts/rie && go vet ./...
+	cd scripts/clients/go && go vet ./...
 
 lint: .tools/staticcheck ## staticcheck
 	.tools/staticcheck -tags $(TAGS) ./...
@@ -50,6 +51,12 @@ ifeq ($(RACE),)
 	@echo "no C compiler: running without the race detector"
 endif
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -shuffle=on ./...
+
+conformance: ## the official MCP suite against shared/mcp, through every front door (npm)
+	@go run ./scripts/conformance
+
+clients: ## the official MCP clients, each in every mode (npm, pip)
+	@go run ./scripts/clients
 
 bench: ## benchmarks, each beside its floor in the same run (BENCH=pattern)
 	go test -run='^$$' -bench='$(BENCH)' -benchmem ./... | grep -vE '^(PASS|ok|\?|goos|goarch)'

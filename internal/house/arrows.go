@@ -47,6 +47,7 @@ var arrows = map[string]room{
 	"testkit":    {[]string{anything}, "tests only; nothing imports it"},
 	"functions":  {[]string{"app", "config", "lambdaedge"}, "an entry point reads the configuration, makes the app and starts it"},
 	"internal":   {[]string{anything}, "generators and rules: nothing that is shipped imports them"},
+	"scripts":    {[]string{anything}, "programs that check the others: nothing that is shipped imports them"},
 }
 
 // libraries says who may import a library, and why nobody else. The longest matching prefix counts.
@@ -68,7 +69,7 @@ var libraries = map[string]room{
 	"github.com/JohannesKaufmann":                {[]string{"mail"}, "hostile HTML is read in one place"},
 	"go.etcd.io/bbolt":                           {[]string{"store", "queue"}, "engines only"},
 	"github.com/santhosh-tekuri/jsonschema":      {[]string{"testkit"}, "2.5 ms of start-up: tests only"},
-	"net/http":                                   {[]string{"op", "rest", "mcp", "optool", "oauth", "safehttp", "lambdaedge", "inboxops", "app", "testkit", "functions", "outmail", "blob", "store", "queue"}, "the domain, the mail parser and the pipeline know no HTTP"},
+	"net/http":                                   {[]string{"op", "rest", "mcp", "optool", "oauth", "safehttp", "lambdaedge", "inboxops", "app", "testkit", "functions", "scripts", "outmail", "blob", "store", "queue"}, "the domain, the mail parser and the pipeline know no HTTP"},
 	"text/template":                              {nil, "it switches off the linker's dead-method removal; pages are constant strings and escaping"},
 	"html/template":                              {nil, "it switches off the linker's dead-method removal; pages are constant strings and escaping"},
 	"log":                                        {nil, "log/slog, handed in"},
@@ -100,10 +101,12 @@ func BadImports(f *File) []string {
 func (from room) refuseInner(f *File, inner string) []string {
 	to := (&File{Path: inner + "/x.go"}).Room()
 	switch {
-	case to == "functions", to == "internal" && f.Room() != "internal":
+	case to == "functions", (to == "internal" || to == "scripts") && f.Room() != to:
 		return []string{f.Path + " imports " + inner + ": nothing imports an entry point or a tool"}
 	case to == f.Room(), f.Test:
 		return nil
+	case inner == frontDoors && !slices.Contains([]string{"testkit", "internal", "scripts"}, f.Room()):
+		return []string{f.Path + " imports " + inner + ": it is for tests only"}
 	case to == "testkit":
 		return []string{f.Path + " imports " + inner + ": it is for tests only"}
 	case isEngine(inner) && !slices.Contains([]string{"app", "demo", "internal"}, f.Room()):
@@ -113,6 +116,9 @@ func (from room) refuseInner(f *File, inner string) []string {
 	}
 	return []string{fmt.Sprintf("%s imports %s: %s", f.Path, inner, from.why)}
 }
+
+// frontDoors emulates what AWS runs, so no function carries it.
+const frontDoors = "shared/lambdaedge/gateway"
 
 // isEngine tells an implementation from the interface above it.
 func isEngine(inner string) bool {

@@ -61,9 +61,9 @@ func TestEffects(t *testing.T) {
 	}
 	for name, want := range map[string]op.Effect{
 		"inboxes_delete": op.Destructive, "emails_delete": op.Destructive, "inboxes_restore": op.Write,
-		"emails_restore": op.Write, "inboxes_upsert": op.Write, "emails_update": op.Write, "emails_get": op.Read,
+		"emails_restore": op.Write, "inboxes_upsert": op.Destructive, "emails_update": op.Write, "emails_get": op.Read,
 	} {
-		if o, ok := c.Lookup(name); !ok || o.Effect != want {
+		if o, ok := c.Lookup(name); !ok || o.Effect != want || o.Asks != (want == op.Destructive) {
 			t.Errorf("%s: effect %v, want %v", name, o.Effect, want)
 		}
 	}

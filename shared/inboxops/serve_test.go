@@ -22,8 +22,10 @@ import (
 	"github.com/buzon-mail/buzon/shared/inboxops"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/op"
+	"github.com/buzon-mail/buzon/shared/optool"
 	"github.com/buzon-mail/buzon/shared/rest"
 	"github.com/buzon-mail/buzon/shared/seal"
+	"github.com/buzon-mail/buzon/shared/store"
 	"github.com/buzon-mail/buzon/shared/store/embedded"
 )
 
@@ -36,7 +38,9 @@ const (
 type world struct {
 	t       *testing.T
 	api     *rest.API
+	engine  store.Engine
 	store   *inboxstore.Store
+	tools   *optool.Tools
 	callers map[string]*op.Caller
 	mails   int
 }
@@ -66,6 +70,7 @@ func newWorld(t *testing.T) *world {
 	engine, err := embedded.Open(filepath.Join(t.TempDir(), "db"), embedded.Options{Clock: clock, NoSync: true})
 	w.must(err)
 	t.Cleanup(func() { _ = engine.Close() })
+	w.engine = engine
 	w.store, err = inboxstore.New(engine, clock)
 	w.must(err)
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
@@ -80,6 +85,10 @@ func newWorld(t *testing.T) *world {
 	w.api, err = rest.New(c, rest.Deps{
 		Authenticator: w, Challenger: w, Logger: slog.New(slog.DiscardHandler), RequestID: func(context.Context) string { return "r" },
 	}, rest.Options{BasePath: "/api/v1"})
+	w.must(err)
+	segments, err := optool.ParseSegments(inboxops.Tools())
+	w.must(err)
+	w.tools, err = optool.New(c, w.api, segments, optool.Options{BasePath: "/api/v1"})
 	w.must(err)
 	w.seed(c.Vocabulary)
 	return w
@@ -331,28 +340,6 @@ func TestSession(t *testing.T) {
 	if _, list := w.do("globex", "GET", "/workspaces", ""); !strings.Contains(list, wsB) || strings.Contains(list, wsA) {
 		t.Errorf("workspaces %s", list)
 	}
-}
-
-// Over MCP nothing can ask a person yet, so the one argument of the upsert that deletes mail is refused there.
-func TestRetentionBySurface(t *testing.T) {
-	w := newWorld(t)
-	w.data("globex", "PUT", "/inboxes", `{"slug":"a","retention_days":30}`, 201)
-	w.data("acme", "PUT", "/inboxes", `{"slug":"a","retention_days":30}`, 201)
-	call := func(body string) (int, string) {
-		ctx := op.WithCaller(t.Context(), w.callers["acme"], op.SurfaceMCP)
-		r := httptest.NewRequestWithContext(ctx, "PUT", "/api/v1/inboxes", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		out := httptest.NewRecorder()
-		w.api.Route("inboxes_upsert").ServeHTTP(out, r)
-		return out.Code, out.Body.String()
-	}
-	if code, text := call(`{"slug":"a","retention_days":7}`); code != 409 || !strings.Contains(text, "confirmation_required") {
-		t.Errorf("shorter over MCP: %d %s", code, text)
-	}
-	if code, text := call(`{"slug":"a","retention_days":60}`); code != 200 {
-		t.Errorf("longer over MCP: %d %s", code, text)
-	}
-	w.data("acme", "PUT", "/inboxes", `{"slug":"a","retention_days":7}`, 200)
 }
 
 func TestImports(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/mcp"
 	"github.com/buzon-mail/buzon/shared/op"
 )
@@ -35,10 +34,11 @@ func (t *Tools) CallTool(ctx context.Context, r *mcp.CallRequest) (*mcp.CallResu
 	if err := p.read(r.Arguments, &c.input); err != nil {
 		return t.refuse(ctx, err), nil
 	}
+	ctx = op.WithCaller(ctx, caller, op.SurfaceMCP)
 	if own.op.Effect == op.Destructive {
-		return t.refuse(ctx, unconfirmed(own.op)), nil
+		return t.confirmed(ctx, own, p, c, r)
 	}
-	return t.run(op.WithCaller(ctx, caller, op.SurfaceMCP), own, p, c, r.Header)
+	return t.answer(own, c, t.run(ctx, own, p, c, r.Header))
 }
 
 // May returns what CallTool refuses a request with before it looks at its arguments: nil when the caller may use the tool,
@@ -68,22 +68,13 @@ func (t *Tools) admit(r *mcp.CallRequest) (*op.Caller, *tool, error) {
 	return caller, own, nil
 }
 
-// unconfirmed is the answer to a destructive call that nobody has confirmed. It comes after scope, role and arguments, so
-// that a person is never asked about a call that would be refused, and it runs nothing.
-func unconfirmed(o *op.Operation) error {
-	return apperr.New(apperr.Conflict, "confirmation_required",
-		o.Title+": this act needs the confirmation of a person, which can't be asked for over this connection. Nothing was done.",
-		"Do not repeat this call: it will be answered the same way.",
-		"Ask the person to do it: "+o.Method+" "+o.Path+" of the HTTP API.")
-}
-
 func (t *Tools) refuse(ctx context.Context, err error) *mcp.CallResult {
 	return &mcp.CallResult{JSON: t.routes.Problem(ctx, err), IsError: true}
 }
 
 // run sends the request to the operation's own route object. The request has no header of the client but the workspace's:
-// a forwarded Authorization or Cookie would be a second identity beside the verified caller.
-func (t *Tools) run(ctx context.Context, own *tool, p *plan, c *call, client http.Header) (*mcp.CallResult, error) {
+// a forwarded Authorization or Cookie would be a second identity beside the verified caller. It can run more than once.
+func (t *Tools) run(ctx context.Context, own *tool, p *plan, c *call, client http.Header) *recorder {
 	r := p.template.WithContext(ctx)
 	r.URL = &c.url
 	c.url.Path = p.path(&c.input)
@@ -95,12 +86,12 @@ func (t *Tools) run(ctx context.Context, own *tool, p *plan, c *call, client htt
 		r.Header = t.headers(c.header, workspace)
 	}
 	if c.input.body != nil {
-		c.body.data = c.input.body
+		c.body = body{data: c.input.body}
 		r.Body, r.ContentLength = &c.body, int64(len(c.body.data))
 	}
 	rec := t.record()
 	own.route.ServeHTTP(rec, r)
-	return t.answer(own, c, rec)
+	return rec
 }
 
 func (t *Tools) headers(declared http.Header, workspace []string) http.Header {

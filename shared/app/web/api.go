@@ -194,7 +194,7 @@ func (b *builder) mcp(routes *rest.API) (*mcp.Server, error) {
 	endpoint, err := mcp.New(mcp.Deps{
 		Authenticator: forMCP{b.identity}, Challenger: b.resource, Limiter: b.limiter, Tools: tools,
 		Resources: offers, Prompts: offers, Completer: offers, Logger: b.Logger,
-		RequestID: b.ids.RequestID, Now: b.Clock, Rand: b.Random,
+		Sealer: b.Seal.Purpose("mcp"), RequestID: b.ids.RequestID, Now: b.Clock, Rand: b.Random,
 	}, mcp.Options{
 		Name: "buzon", Title: "Buzón", Version: b.Version, Instructions: instructions,
 		PublicOrigin: b.Origin, AllowedOrigins: b.AllowedOrigins, AllowedHeaders: []string{rest.WorkspaceHeader},
