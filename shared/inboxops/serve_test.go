@@ -5,13 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"go/parser"
-	"go/token"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -339,31 +336,5 @@ func TestSession(t *testing.T) {
 	}
 	if _, list := w.do("globex", "GET", "/workspaces", ""); !strings.Contains(list, wsB) || strings.Contains(list, wsA) {
 		t.Errorf("workspaces %s", list)
-	}
-}
-
-func TestImports(t *testing.T) {
-	allowed := map[string]string{
-		"apperr": "kinds of the declarations", "inbox": "the services", "op": "the vocabulary", "rest": "typed declarations need generics",
-	}
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range parsed.Imports {
-			path := strings.Trim(i.Path.Value, `"`)
-			room, ours := strings.CutPrefix(path, "github.com/buzon-mail/buzon/shared/")
-			if ours && allowed[room] == "" || !ours && strings.Contains(path, ".") {
-				t.Errorf("%s imports %s", f.Name(), path)
-			}
-		}
 	}
 }
