@@ -211,6 +211,10 @@ func TestServed(t *testing.T) {
 		Data []struct{ ID string }
 	}
 	w.must(json.Unmarshal([]byte(atts), &page))
+	one := w.data("acme", "GET", "/attachments/"+page.Data[0].ID, "", 200)
+	if one["email_id"] != mail.ID || one["url"] != nil || one["untrusted"].(map[string]any)["filename"] != "x.pdf" {
+		t.Errorf("metadata %v", one)
+	}
 	d := w.data("acme", "GET", "/attachments/"+page.Data[0].ID+"/download-url?ttl_s=60", "", 200)
 	if d["url"] != "https://files.test/b" || d["expires_at"] != "2026-07-28T12:01:00.123Z" {
 		t.Errorf("download %v", d)
@@ -253,6 +257,7 @@ func TestRefused(t *testing.T) {
 		{"state of another type", "acme", "PUT", "/inboxes", `{"slug":"a","state":7}`, 400, "state"},
 		{"retention 0", "acme", "PUT", "/inboxes", `{"slug":"a","retention_days":0}`, 400, "retention_days"},
 		{"download for an hour", "acme", "GET", "/attachments/att_00000000000000000000000001/download-url?ttl_s=3600", "", 400, "ttl_s"},
+		{"unknown attachment", "acme", "GET", "/attachments/att_00000000000000000000000001", "", 404, "no such attachment"},
 		{"attachments of nothing", "acme", "GET", "/attachments", "", 400, "email_id"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

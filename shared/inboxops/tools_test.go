@@ -19,6 +19,7 @@ func TestToolsAgreeWithRoutes(t *testing.T) {
 		{"emails_get", `{"id":"` + mail.ID + `","include":["text","html"],"max_chars":3}`, "/emails/" + mail.ID + "?include=text,html&max_chars=3"},
 		{"emails_get", `{"id":"email_00000000000000000000000009"}`, "/emails/email_00000000000000000000000009"},
 		{"emails_list", `{"cursor":"x"}`, "/emails?cursor=x"},
+		{"attachments_get", `{"id":"` + mail.ID + `"}`, "/attachments/" + mail.ID},
 		{"inboxes_get", `{"id":"a"}`, "/inboxes/a"},
 		{"session_get", `{}`, "/session"},
 	} {

@@ -209,6 +209,10 @@ func TestWhoMayCall(t *testing.T) {
 			if got := errors.As(err, &scope); got != tt.scope || (got && len(scope.Scopes) != 1) {
 				t.Errorf("scope: %v", err)
 			}
+			may := w.tools.May(&mcp.CallRequest{Caller: tt.caller, Name: tt.tool})
+			if errors.Is(may, mcp.ErrUnknown) != tt.unknown || errors.As(may, &scope) != tt.scope || (may == nil) == (tt.unknown || tt.scope) {
+				t.Errorf("may: %v", may)
+			}
 		})
 	}
 	if n := w.calls.Load(); n != 1 {
