@@ -170,6 +170,9 @@ func (r *run) discovered(public [2]answer) {
 			if slices.Contains(r.versions, revision) && object(a.result()["capabilities"]) != nil {
 				return Pass, "serves " + strings.Join(r.versions, ", ")
 			}
+			if a.result() != nil {
+				return Fail, a.words() + ", supportedVersions: " + strings.Join(texts(a.result()["supportedVersions"]), ", ")
+			}
 			return Fail, ""
 		})
 	}

@@ -100,7 +100,7 @@ func (r *run) older2025(ctx context.Context) {
 			return Pass, ""
 		case a.code() == codeUnknownMethod && !r.offers["tools"]:
 			return Pass, ""
-		case r.session != "" && a.status >= 400 && a.status < 500:
+		case r.session != "" && a.status < 500:
 			return Warn, a.words() + ": it wants a session"
 		}
 		return Fail, ""

@@ -94,7 +94,7 @@ func (r *Report) WriteText(w io.Writer, verbose bool) error {
 	for i := range r.Results {
 		r.Results[i].write(&b, verbose)
 	}
-	fmt.Fprintf(&b, "\n%d passed, %d warnings, %d failed, %d skipped\n", r.Summary.Pass, r.Summary.Warn, r.Summary.Fail, r.Summary.Skipped)
+	fmt.Fprintf(&b, "\n%d passed, %d warned, %d failed, %d skipped\n", r.Summary.Pass, r.Summary.Warn, r.Summary.Fail, r.Summary.Skipped)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
