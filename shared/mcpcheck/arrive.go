@@ -110,7 +110,7 @@ func (r *run) arrive(ctx context.Context) error {
 // meet asks what any client asks first, as a stranger and then with the token.
 func (r *run) meet(ctx context.Context) {
 	discover := r.send(ctx, r.request("server/discover", "").stranger())
-	list := r.send(ctx, r.tooLarge().stranger())
+	list := r.send(ctx, r.bigList().stranger())
 	r.protected = refused(&discover) || refused(&list)
 	r.stranger = list
 	if !refused(&list) {
@@ -122,7 +122,7 @@ func (r *run) meet(ctx context.Context) {
 			discover = r.send(ctx, r.request("server/discover", ""))
 		}
 		if refused(&list) {
-			list = r.send(ctx, r.tooLarge())
+			list = r.send(ctx, r.bigList())
 		}
 	}
 	r.discover, r.list = &discover, &list
@@ -130,8 +130,8 @@ func (r *run) meet(ctx context.Context) {
 	r.discovered(public)
 }
 
-// tooLarge is tools/list with an id that floating point can't hold.
-func (a *asker) tooLarge() ask {
+// bigList is tools/list with an id that floating point can't hold.
+func (a *asker) bigList() ask {
 	return a.message(bigID, "tools/list", a.envelope(revision, true))
 }
 

@@ -17,6 +17,7 @@ import (
 
 const (
 	maxRequests = 42
+	maxSilent   = 4       // requests in a row without an answer
 	maxBody     = 4 << 20 // bytes; a list of several thousand tools
 	maxShown    = 160     // characters of what a server said
 	patience    = 10 * time.Second
@@ -24,6 +25,7 @@ const (
 
 var (
 	errBudget = errors.New("mcpcheck: the limit of requests was reached")
+	errSilent = errors.New("mcpcheck: the server stopped answering")
 	errInside = errors.New("mcpcheck: the server names an address inside this machine")
 )
 
@@ -66,6 +68,7 @@ type asker struct {
 	home      *http.Client // for the endpoint's origin
 	abroad    *http.Client // for addresses that the server named
 	made      int
+	silent    int // requests to the endpoint's origin since the last answer
 	nextID    int
 	redirects []string // of the endpoint
 	moved     []string // of documents
@@ -129,8 +132,11 @@ func (a *asker) close() { a.home.CloseIdleConnections(); a.abroad.CloseIdleConne
 
 // do sends one request and reads its answer to the end, or to the response when it is a stream.
 func (a *asker) do(ctx context.Context, q ask) answer {
-	if a.made >= maxRequests {
+	switch {
+	case a.made >= maxRequests:
 		return answer{err: errBudget}
+	case a.silent >= maxSilent: // or each request that is left would wait in vain
+		return answer{err: errSilent}
 	}
 	a.made++
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
@@ -147,15 +153,20 @@ func (a *asker) do(ctx context.Context, q ask) answer {
 		request.Header.Set(name, value)
 	}
 	request.Header.Set("User-Agent", a.agent)
-	client := a.home
-	if !a.isHome(request.URL) {
-		client = a.abroad
-	} else if q.token && a.token != "" {
-		request.Header.Set("Authorization", "Bearer "+a.token)
+	client := a.abroad
+	if a.isHome(request.URL) {
+		client = a.home
+		a.silent++
+		if q.token && a.token != "" {
+			request.Header.Set("Authorization", "Bearer "+a.token)
+		}
 	}
 	response, err := client.Do(request)
 	if err != nil {
 		return answer{err: silence(err)}
+	}
+	if client == a.home {
+		a.silent = 0
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode >= 300 && response.StatusCode < 400 {

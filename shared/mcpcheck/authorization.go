@@ -3,8 +3,10 @@ package mcpcheck
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -84,9 +86,9 @@ func challenges(a *answer) (list []place) {
 		}
 	}
 	add("WWW-Authenticate", a.header.Values("WWW-Authenticate"))
-	for name, values := range a.header { // Amazon's gateways rename the header
+	for _, name := range slices.Sorted(maps.Keys(a.header)) { // Amazon's gateways rename the header
 		if strings.HasSuffix(name, "Remapped-Www-Authenticate") {
-			add(strings.ToLower(name), values)
+			add(strings.ToLower(name), a.header[name])
 		}
 	}
 	add("X-MCP-Challenge", a.header.Values("X-MCP-Challenge"))
@@ -191,7 +193,7 @@ func (r *run) challenge(named string, reachable bool) {
 	case named != "" && !r.documents[named].valid:
 		status, got = Fail, "resource_metadata names "+named+": "+r.documents[named].got
 	case len(all) > 0 && all[0].where == "WWW-Authenticate":
-		if _, ok := challengeParam(all[0].text, "resource_metadata"); ok && strings.HasPrefix(strings.ToLower(all[0].text), "bearer") {
+		if _, ok := challengeParam(all[0].text, "resource_metadata"); ok && strings.Contains(strings.ToLower(all[0].text), "bearer") {
 			status = Pass
 		} else {
 			got += ", without resource_metadata"
@@ -243,11 +245,7 @@ func (r *run) authorizationServer(ctx context.Context, d resourceInfo) {
 	r.note("authorization-server", status, sent, got)
 	r.note("issuer", either(str(metadata["issuer"]) == issuer, Fail), sent, "issuer "+str(metadata["issuer"]))
 	methods := texts(metadata["code_challenge_methods_supported"])
-	s256 := false
-	for _, m := range methods {
-		s256 = s256 || m == "S256"
-	}
-	r.note("pkce", either(s256, Fail), sent, "code_challenge_methods_supported: "+strings.Join(methods, ", "))
+	r.note("pkce", either(slices.Contains(methods, "S256"), Fail), sent, "code_challenge_methods_supported: "+strings.Join(methods, ", "))
 	documents := string(metadata["client_id_metadata_document_supported"])
 	switch register := str(metadata["registration_endpoint"]); {
 	case documents == "true":

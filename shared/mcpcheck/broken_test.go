@@ -41,8 +41,6 @@ func rename(to string) breaker {
 	})
 }
 
-func asDocument(body string) breaker { return reply(path(asPath), 200, jsonMedia, body) }
-
 func prm(body string) breaker {
 	return func(next http.Handler) http.Handler {
 		return reply(path(prmRoot), 200, jsonMedia, body)(reply(path(prmPath), 200, jsonMedia, body)(next))

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -228,6 +229,30 @@ func TestASilentServer(t *testing.T) {
 	_, err := mcpcheck.Check(t.Context(), mcpcheck.Options{URL: silent.URL, Timeout: 20 * time.Millisecond})
 	if !errors.Is(err, mcpcheck.ErrUnreachable) {
 		t.Errorf("got %v, want ErrUnreachable", err)
+	}
+}
+
+// TestAServerThatFallsSilent is not waited for forty times.
+func TestAServerThatFallsSilent(t *testing.T) {
+	var down atomic.Bool
+	falls := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if look(r).rpc("mcpcheck/no-such-method") {
+				down.Store(true)
+			}
+			if down.Load() {
+				panic(http.ErrAbortHandler) // the connection ends without an answer
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	w := newWorld(t, falls)
+	report := w.check(t, mcpcheck.Options{Token: goodToken})
+	if got, why := status(report, "call"); report.OK() || got != mcpcheck.Skipped {
+		t.Errorf("call: %s (%s), %+v", got, why, report.Summary)
+	}
+	if got, why := status(report, "id-null"); got != mcpcheck.Fail || !strings.Contains(why, "stopped answering") {
+		t.Errorf("id-null: %s (%s)", got, why)
 	}
 }
 

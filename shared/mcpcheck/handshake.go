@@ -37,7 +37,7 @@ func (r *run) handshake(ctx context.Context) {
 		}
 		return Pass, "offers " + got
 	})
-	r.older2025(ctx)
+	r.afterwards(ctx)
 }
 
 func (r *run) opening(version string) ask {
@@ -92,8 +92,8 @@ func (r *run) notification(ctx context.Context) {
 	})
 }
 
-// older2025 is what a client of the handshake era sends after it.
-func (r *run) older2025(ctx context.Context) {
+// afterwards is what a client of the handshake era sends after it.
+func (r *run) afterwards(ctx context.Context) {
 	a := r.try(ctx, "legacy-list", r.older("tools/list", "").says("tools/list as "+handshaken+", no session"), func(a answer) (Status, string) {
 		switch {
 		case a.result() != nil:

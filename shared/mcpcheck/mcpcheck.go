@@ -44,7 +44,7 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !isToken68(o.Token) {
+	if !isHeaderSafe(o.Token) {
 		return nil, fmt.Errorf("%w: it holds characters that no header may carry", ErrToken)
 	}
 	r := &run{options: o, asker: newAsker(target, o)}
@@ -91,8 +91,9 @@ func isLoopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// isToken68 is b64token of RFC 6750 section 2.1, and what other schemes of opaque tokens put there; empty is none.
-func isToken68(s string) bool {
+// isHeaderSafe is wider than b64token of RFC 6750 section 2.1: the server judges the token, we only keep it on its line. Empty is
+// none.
+func isHeaderSafe(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {
 			return false

@@ -36,17 +36,15 @@ func (r *run) stateless(ctx context.Context) {
 	r.try(ctx, "header-version", list().with(versionHeader, handshaken).says("tools/list as "+revision+", the header says "+handshaken), mismatch)
 	r.try(ctx, "header-method", list().with(methodHeader, "prompts/list").says("tools/list, Mcp-Method says prompts/list"), mismatch)
 	r.try(ctx, "header-method-missing", list().with(methodHeader, "").says("tools/list without Mcp-Method"), mismatch)
-	r.nextID++
 	bare := post("tools/list with headers of "+revision+", no _meta", `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`).
 		with(versionHeader, revision).with(methodHeader, "tools/list")
 	r.try(ctx, "envelope-missing", bare, wants(http.StatusBadRequest, codeParams))
-	r.nextID++
 	r.try(ctx, "envelope-capabilities", r.message("3", "tools/list", r.envelope(revision, false)).says("tools/list, no clientCapabilities in _meta"),
 		wants(http.StatusBadRequest, codeParams))
 	r.names(ctx, mismatch)
 }
 
-// named is the request whose Mcp-Name can be tried without doing anything: what it names does not exist.
+// namedRequest is the request whose Mcp-Name can be tried without doing anything: what it names does not exist.
 func (r *run) namedRequest(name string) (q ask, ok bool) {
 	quoted, _ := json.Marshal(name)
 	for _, m := range []struct{ capability, method, member string }{
