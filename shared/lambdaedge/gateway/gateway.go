@@ -130,6 +130,11 @@ func (g *Gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		defer func() { _ = r.Body.Close() }() // http.RoundTripper: always, also when the door refuses
 	}
+	asked := r
+	if r.Method == "" { // http.Request: for a client it means GET
+		r = r.Clone(r.Context())
+		r.Method = http.MethodGet
+	}
 	a := g.pass(r)
 	if a.err != nil {
 		return nil, a.err
@@ -138,7 +143,7 @@ func (g *Gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 		a.body = nil
 	}
 	return &http.Response{
-		StatusCode: a.status, Status: fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), Header: a.header, Request: r,
+		StatusCode: a.status, Status: fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), Header: a.header, Request: asked,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: int64(len(a.body)), Body: io.NopCloser(bytes.NewReader(a.body)),
 	}, nil
 }
