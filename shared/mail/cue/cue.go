@@ -32,10 +32,13 @@ type Code struct {
 
 const (
 	maxText   = 64 << 10 // codes stand at the top; text behind this is not searched
-	maxCodes  = 10
+	maxAll    = 100
 	reach     = 14 // words around a candidate that count
 	threshold = 0.35
 )
+
+// Listed is how many codes of a mail are worth listing.
+const Listed = 10
 
 // weight classes of words.
 const (
@@ -83,6 +86,12 @@ type token struct {
 
 // Codes finds the codes of a mail, the surest first. The subject's words count for every candidate.
 func Codes(subject, text string) []Code {
+	found := All(subject, text)
+	return found[:min(len(found), Listed)]
+}
+
+// All finds more codes than anybody wants listed, such as a page of recovery codes, for those who must hide them.
+func All(subject, text string) []Code {
 	if len(text) > maxText {
 		text = text[:maxText]
 	}
@@ -125,13 +134,13 @@ func insert(found []Code, c Code) []Code {
 	for at > 0 && found[at-1].Confidence < c.Confidence {
 		at--
 	}
-	if at >= maxCodes {
+	if at >= maxAll {
 		return found
 	}
 	found = append(found, Code{})
 	copy(found[at+1:], found[at:])
 	found[at] = c
-	return found[:min(len(found), maxCodes)]
+	return found[:min(len(found), maxAll)]
 }
 
 // judge scores the words around token i: those in reach on the same or a neighbouring line.

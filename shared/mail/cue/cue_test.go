@@ -71,7 +71,7 @@ func TestCodesAreBounded(t *testing.T) {
 	for i := range 1000 {
 		b.WriteString("code: " + string(rune('A'+i%26)) + "K" + strings.Repeat("7", 3+i%5) + "\n")
 	}
-	if got := Codes("", b.String()); len(got) > maxCodes {
+	if got := Codes("", b.String()); len(got) > Listed {
 		t.Errorf("%d codes", len(got))
 	}
 }
