@@ -95,6 +95,7 @@ func All(subject, text string) []Code {
 	if len(text) > maxText {
 		text = text[:maxText]
 	}
+	subject, text = asciiDigits(subject), asciiDigits(text)
 	tokens := tokenize(make([]token, 0, (len(subject)+len(text))/5+8), subject, 0)
 	inSubject := len(tokens)
 	var about uint16
@@ -116,6 +117,27 @@ func All(subject, text string) []Code {
 		}
 	}
 	return found
+}
+
+// asciiDigits writes the decimal digits of any script in ASCII, as 482913 for its full-width form. Unicode assigns them in
+// ascending blocks of ten (chapter 4.6), so every range of Nd starts with a zero.
+func asciiDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 || !unicode.IsDigit(r) {
+			return r
+		}
+		for _, x := range unicode.Nd.R16 {
+			if r >= rune(x.Lo) && r <= rune(x.Hi) {
+				return '0' + (r-rune(x.Lo))%10
+			}
+		}
+		for _, x := range unicode.Nd.R32 {
+			if r >= rune(x.Lo) && r <= rune(x.Hi) {
+				return '0' + (r-rune(x.Lo))%10
+			}
+		}
+		return r
+	}, s)
 }
 
 // insert keeps the list sorted, without doubles, and short.
