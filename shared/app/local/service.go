@@ -240,7 +240,7 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	worker := make(chan error, 1)
 	go func() { worker <- runner.Run(work) }()
 	verbs := s.admin.serveAdmin(adminListener)
-	go func() { failures <- serving("HTTP", site.Serve(s.http)) }()
+	go func() { failures <- serving("HTTP", site.Serve(stallListener{s.http})) }()
 	go func() { failures <- serving("SMTP", mail.Serve(s.smtp)) }()
 	stop = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
