@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Masked stands where a code or a link was.
@@ -27,6 +28,7 @@ func SecretsOf(e Email) Secrets {
 	for _, c := range e.Codes {
 		s = append(s, c.Value)
 	}
+	s = append(s, e.OtherCodes...)
 	digits := 0
 	for i, l := range e.Links {
 		if i == maxSecretLinks {
@@ -61,21 +63,13 @@ func (s Secrets) In(texts ...string) Secrets {
 	if len(s) == 0 {
 		return nil
 	}
-	m, found := newMasker(s), map[string]bool{}
+	m, found := newMatcher(s), make([]bool, len(s))
 	for _, text := range texts {
-		runes := []rune(text)
-		for i := range runes {
-			first, _ := fold(runes[i])
-			for _, secret := range m.byFirst[first] {
-				if matchOne(runes, i, secret.folded) > 0 {
-					found[secret.original] = true
-				}
-			}
-		}
+		m.find(text, func(_, _ int, node int32) { m.mark(found, node) }, func(node int32) { m.markBelow(found, node) })
 	}
 	var out Secrets
-	for _, one := range s {
-		if found[one] {
+	for i, one := range s {
+		if found[i] {
 			out = append(out, one)
 		}
 	}
@@ -83,30 +77,10 @@ func (s Secrets) In(texts ...string) Secrets {
 }
 
 // Masker hides secrets in texts.
-type Masker struct {
-	byFirst map[rune][]secret // by their first character, the longest first
-}
-
-type secret struct {
-	original string
-	folded   []rune // its letters and digits, never empty
-}
+type Masker struct{ secrets *matcher }
 
 // Masker prepares the secrets for use on many texts.
-func (s Secrets) Masker() *Masker { return newMasker(s) }
-
-func newMasker(s Secrets) *Masker {
-	m := &Masker{byFirst: map[rune][]secret{}}
-	for _, one := range s {
-		if f := foldSecret(one); len(f) > 0 {
-			m.byFirst[f[0]] = append(m.byFirst[f[0]], secret{one, f})
-		}
-	}
-	for _, list := range m.byFirst {
-		slices.SortFunc(list, func(a, b secret) int { return len(b.folded) - len(a.folded) })
-	}
-	return m
-}
+func (s Secrets) Masker() *Masker { return &Masker{newMatcher(s)} }
 
 // Mask hides every secret in a text, however it is spelled (other case, full-width digits, spaces or marks between the
 // characters, a line break inside), one that the end of the text cuts, and then everything that looks like a link, for no
@@ -119,66 +93,29 @@ func (m *Masker) Mask(text string) string {
 }
 
 func (m *Masker) maskKnown(text string) string {
-	if len(m.byFirst) == 0 {
+	type span struct{ start, end int }
+	var spans []span
+	add := func(start, end int) {
+		// Ends only grow. What overlaps becomes one: the longest of several spellings is hidden whole.
+		for len(spans) > 0 && start < spans[len(spans)-1].end {
+			start = min(start, spans[len(spans)-1].start)
+			spans = spans[:len(spans)-1]
+		}
+		spans = append(spans, span{start, end})
+	}
+	m.secrets.find(text, func(start, end int, _ int32) { add(start, end) }, nil)
+	if len(spans) == 0 {
 		return text
 	}
-	runes := []rune(text)
 	var out strings.Builder
-	plain := 0
-	for i := 0; i < len(runes); i++ {
-		end := m.match(runes, i)
-		if end == 0 {
-			continue
-		}
-		out.WriteString(string(runes[plain:i]))
+	done := 0
+	for _, s := range spans {
+		out.WriteString(text[done:s.start])
 		out.WriteString(Masked)
-		plain, i = end, end-1
+		done = s.end
 	}
-	if plain == 0 {
-		return text
-	}
-	out.WriteString(string(runes[plain:]))
+	out.WriteString(text[done:])
 	return out.String()
-}
-
-// match returns where a secret that starts at i ends, 0 for none.
-func (m *Masker) match(runes []rune, i int) int {
-	first, ok := fold(runes[i])
-	if !ok {
-		return 0
-	}
-	for _, one := range m.byFirst[first] {
-		if end := matchOne(runes, i, one.folded); end > 0 {
-			return end
-		}
-	}
-	return 0
-}
-
-func matchOne(runes []rune, at int, secret []rune) int {
-	matched, gap, end := 0, 0, at
-	for j := at; j < len(runes); j++ {
-		r, ok := fold(runes[j])
-		if !ok {
-			if gap++; gap > maxGap {
-				return 0
-			}
-			continue
-		}
-		if r != secret[matched] {
-			return 0
-		}
-		matched, gap, end = matched+1, 0, j+1
-		if matched == len(secret) {
-			return end
-		}
-	}
-	// The text ends inside the secret: a snippet was cut there. Links are left to maskLinks, their first characters are
-	// those of any link.
-	if matched >= minCut && unicode.IsDigit(secret[0]) {
-		return end
-	}
-	return 0
 }
 
 // foldSecret keeps what identifies a secret: its letters and digits.
@@ -228,65 +165,106 @@ func foldDigit(r rune) rune {
 	return r
 }
 
-// maskLinks hides everything of the form scheme://… and www.… up to white space or a bracket that no link contains.
-// What follows a link without a space is hidden with it: a token's tail must not survive because of a parenthesis.
+// maskLinks hides everything of the form scheme://…, www.… and host.tld/… (which mail readers make a link of as well) up to
+// white space or a bracket that no link contains. What follows a link without a space is hidden with it: a token's tail must
+// not survive because of a parenthesis. One pass, whatever the text: it is a stranger's.
 func maskLinks(text string) string {
 	var out strings.Builder
-	for {
-		start, end := findLink(text)
-		if end == 0 {
-			break
+	done := 0
+	for i := 0; i < len(text); i++ {
+		start := linkAt(text, done, i)
+		if start < 0 {
+			continue
 		}
-		out.WriteString(text[:start])
+		out.WriteString(text[done:start])
 		out.WriteString(Masked)
-		text = text[end:]
+		done = linkEnd(text, i)
+		i = done - 1
 	}
-	if out.Len() == 0 {
+	if done == 0 {
 		return text
 	}
-	out.WriteString(text)
+	out.WriteString(text[done:])
 	return out.String()
 }
 
-func findLink(text string) (start, end int) {
-	start = -1
-	if i := strings.Index(text, "://"); i > 0 {
-		j := i
-		for j > 0 && schemeChar(text[j-1]) {
-			j--
+// linkAt returns where a link begins that position i gives away, not before floor; -1 for none.
+func linkAt(text string, floor, i int) int {
+	switch text[i] {
+	case ':':
+		if i == 0 || !strings.HasPrefix(text[i:], "://") {
+			return -1
 		}
-		if j < i {
-			start = j
-		} else {
-			start = i
+		start := i
+		for start > floor && schemeChar(text[start-1]) {
+			start--
 		}
-	}
-	before := text
-	if start >= 0 {
-		before = text[:start]
-	}
-	if i := indexWWW(before); i >= 0 {
-		start = i
-	}
-	if start < 0 {
-		return 0, 0
-	}
-	rest := text[start:]
-	n := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || r == '<' || r == '>' || r == '"' })
-	if n < 0 {
-		n = len(rest)
-	}
-	return start, start + n
-}
-
-// indexWWW finds "www." in any case without lowering the whole text, which could move the offsets.
-func indexWWW(text string) int {
-	for i := 0; i+4 <= len(text); i++ {
-		if text[i+3] == '.' && strings.EqualFold(text[i:i+3], "www") {
+		return start
+	case 'w', 'W':
+		if len(text)-i >= 4 && text[i+3] == '.' && strings.EqualFold(text[i:i+3], "www") {
 			return i
 		}
+	case '/', '?':
+		return bareLink(text, floor, i)
 	}
 	return -1
+}
+
+func linkEnd(text string, i int) int {
+	n := strings.IndexFunc(text[i:], linkBreak)
+	if n < 0 {
+		return len(text)
+	}
+	return i + n
+}
+
+func linkBreak(r rune) bool { return unicode.IsSpace(r) || r == '<' || r == '>' || r == '"' }
+
+const (
+	maxHost = 253 // bytes; RFC 1035 section 2.3.4
+	maxPort = 5   // digits
+)
+
+// bareLink is linkAt for a link without a scheme: a host with a top-level domain, perhaps a port, and at i a path or a query
+// that is not empty.
+func bareLink(text string, floor, i int) int {
+	rest := text[i+1:]
+	if next, _ := utf8.DecodeRuneInString(rest); rest == "" || linkBreak(next) {
+		return -1
+	}
+	if text[i] == '?' && !strings.Contains(rest[:linkEnd(rest[:min(len(rest), maxHost)], 0)], "=") {
+		return -1 // a question without a space behind it
+	}
+	end := i
+	for end > floor && i-end < maxPort && '0' <= text[end-1] && text[end-1] <= '9' {
+		end--
+	}
+	if end > floor && text[end-1] == ':' {
+		end--
+	} else {
+		end = i
+	}
+	start := end
+	for start > floor && end-start < maxHost && hostByte(text[start-1]) {
+		start--
+	}
+	dot := strings.LastIndexByte(text[start:end], '.')
+	if dot < 1 || text[start+dot-1] == '.' || !topLevel(text[start+dot+1:end]) {
+		return -1
+	}
+	return start
+}
+
+// hostByte allows any byte beyond ASCII: hosts may be written in any script.
+func hostByte(c byte) bool { return schemeChar(c) && c != '+' || c >= 0x80 }
+
+func topLevel(s string) bool {
+	for i := range len(s) {
+		if c := s[i] | 0x20; (c < 'a' || c > 'z') && s[i] < 0x80 && !strings.HasPrefix(s, "xn--") {
+			return false
+		}
+	}
+	return len(s) >= 2
 }
 
 func schemeChar(c byte) bool {

@@ -243,7 +243,7 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	sweeper.Go(func() { s.sweep(work) })
 	go func() { worker <- runner.Run(work) }()
 	verbs := s.admin.serveAdmin(adminListener)
-	go func() { failures <- serving("HTTP", site.Serve(s.http)) }()
+	go func() { failures <- serving("HTTP", site.Serve(stallListener{s.http})) }()
 	go func() { failures <- serving("SMTP", mail.Serve(s.smtp)) }()
 	stop = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
