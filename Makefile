@@ -12,7 +12,7 @@ LAMBDAS := $(filter-out local,$(notdir $(patsubst %/,%,$(dir $(wildcard function
 # The race detector needs a C compiler; without one the same tests run without it, and say so.
 RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: help run test check fmt vet lint generated modules fuzz race bench build invoke generate clean
+.PHONY: help run test check fmt vet lint generated modules fuzz race bench microbench build invoke generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,7 @@ fmt: ## fail when a file is not gofmt's
 vet: ## go vet, in every module
 	go vet ./...
 	cd scripts/rie && go vet ./...
+	cd scripts/bench && go vet ./...
 
 lint: .tools/staticcheck ## staticcheck
 	.tools/staticcheck -tags $(TAGS) ./...
@@ -51,7 +52,10 @@ ifeq ($(RACE),)
 endif
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -shuffle=on ./...
 
-bench: ## benchmarks, each beside its floor in the same run (BENCH=pattern)
+bench: ## the product beside floors, peers and the budgets of DESIGN.md, in one run (BENCHFLAGS="-only calls -rounds 30"; -h lists them)
+	@cd scripts/bench && go build -o ../../.tools/bench . && exec ../../.tools/bench $(BENCHFLAGS)
+
+microbench: ## the rooms' own benchmarks (BENCH=pattern)
 	go test -run='^$$' -bench='$(BENCH)' -benchmem ./... | grep -vE '^(PASS|ok|\?|goos|goarch)'
 
 build: $(addprefix build-,$(LAMBDAS)) ## dist/buzon, and the Lambda bootstraps: dist/NAME/bootstrap (linux/arm64) and dist/native/NAME/bootstrap
