@@ -127,7 +127,7 @@ func inProcess(out io.Writer, w *world, o options) error {
 	lines := make([]line, 0, len(results))
 	for i, r := range results {
 		e := s.entries[i]
-		x := r.us / results[e.floor].us
+		x := r.over(results[e.floor])
 		l := line{cells: []string{e.title, number(r.us), number(x), number(r.bytes), number(r.allocs), fmt.Sprint(e.reply)}}
 		for j, figure := range []float64{x, r.bytes / 1024, r.allocs} {
 			l.judge(figure, e.budgets[j])

@@ -32,7 +32,7 @@ func pages(ctx context.Context, o options) error {
 	results := measure(o.rounds, runs)
 	var lines []line
 	for i, r := range results {
-		x := r.us / results[i%2].us
+		x := r.over(results[i%2])
 		l := line{cells: []string{names[i], number(r.us), number(x), number(r.bytes), number(r.allocs)}}
 		if i >= 2 {
 			l.judge(x, budget{what: "x", limit: 1.2})
