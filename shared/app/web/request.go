@@ -10,13 +10,24 @@ import (
 	"time"
 )
 
-// requestID is the id of one request, made when somebody first asks for it: most requests never need one.
+// requestID is the id of one request, made when somebody first asks for it. It is a context of its own, because every request
+// pays for it.
 type requestID struct {
+	context.Context
 	once sync.Once
+	raw  [12]byte
 	id   string
 }
 
 type requestIDKey struct{}
+
+// Value answers the one key of this type and leaves every other to the parent.
+func (r *requestID) Value(key any) any {
+	if key == (requestIDKey{}) {
+		return r
+	}
+	return r.Context.Value(key)
+}
 
 // identified lets every request have an id. platform names it where the platform did (Lambda); random makes the others.
 type identified struct {
@@ -27,8 +38,7 @@ type identified struct {
 
 // ServeHTTP hands the request on with an id in its context.
 func (i *identified) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ctx := context.WithValue(r.Context(), requestIDKey{}, &requestID{})
-	i.next.ServeHTTP(w, r.WithContext(ctx))
+	i.next.ServeHTTP(w, r.WithContext(&requestID{Context: r.Context()}))
 }
 
 // RequestID is the id of the request that ctx belongs to; empty outside of one.
@@ -42,13 +52,17 @@ func (i *identified) RequestID(ctx context.Context) string {
 	if r == nil {
 		return ""
 	}
-	r.once.Do(func() {
-		var b [12]byte
-		if _, err := io.ReadFull(i.random, b[:]); err == nil {
-			r.id = hex.EncodeToString(b[:])
-		}
-	})
+	r.once.Do(func() { r.id = i.draw(r) })
 	return r.id
+}
+
+func (i *identified) draw(r *requestID) string {
+	if _, err := io.ReadFull(i.random, r.raw[:]); err != nil {
+		return ""
+	}
+	var text [2 * len(r.raw)]byte
+	hex.Encode(text[:], r.raw[:])
+	return string(text[:])
 }
 
 // logged writes one line for each request: what an operator needs, from a fixed list of fields. Paths are left out but for
