@@ -57,7 +57,7 @@ func (s *Inboxes) List(ctx context.Context, a Actor, q InboxQuery, p PageRequest
 	}
 	l := lister[Inbox]{
 		after: after, limit: limit, match: q.matcher(),
-		key: func(in Inbox) string { return in.ID },
+		key: func(in *Inbox) string { return in.ID },
 		read: func(ctx context.Context, after string, n int) ([]Inbox, string, error) {
 			return s.d.Inboxes.Inboxes(ctx, InboxRange{a.Workspace, q.IncludeDeleted, after, n})
 		},
@@ -84,12 +84,12 @@ func (q InboxQuery) check(a Actor) error {
 	return checkFilter("query.q", q.Q)
 }
 
-func (q InboxQuery) matcher() func(Inbox) bool {
+func (q InboxQuery) matcher() func(*Inbox) bool {
 	if q.State == "" && q.Q == "" {
 		return nil
 	}
 	needle := strings.ToLower(q.Q)
-	return func(in Inbox) bool {
+	return func(in *Inbox) bool {
 		return (q.State == "" || in.State == q.State) && (needle == "" || contains(in.Slug, needle) ||
 			contains(in.Address, needle) || contains(in.DisplayName, needle))
 	}
