@@ -35,6 +35,7 @@ const (
 	maxCodes  = 10
 	reach     = 14 // words around a candidate that count
 	threshold = 0.35
+	maxWord   = 40 // bytes; words and their capital letters are shorter
 )
 
 // weight classes of words.
@@ -85,6 +86,9 @@ type token struct {
 func Codes(subject, text string) []Code {
 	if len(text) > maxText {
 		text = text[:maxText]
+	}
+	if !strings.ContainsAny(subject, "0123456789") && !strings.ContainsAny(text, "0123456789") {
+		return nil // no candidate is without a digit
 	}
 	tokens := tokenize(make([]token, 0, (len(subject)+len(text))/5+8), subject, 0)
 	inSubject := len(tokens)
@@ -312,10 +316,13 @@ func classOf(w string) uint16 {
 	if c := w[0]; c >= '0' && c <= '9' && len(w) > 3 {
 		return 0
 	}
+	if len(w) > maxWord {
+		return 0
+	}
 	if class, ok := words[w]; ok {
 		return class
 	}
-	if upper := strings.IndexFunc(w, unicode.IsUpper); upper >= 0 && len(w) <= 40 && utf8.ValidString(w) {
+	if upper := strings.IndexFunc(w, unicode.IsUpper); upper >= 0 && utf8.ValidString(w) {
 		return words[strings.ToLower(w)]
 	}
 	return 0
