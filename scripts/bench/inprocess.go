@@ -52,9 +52,7 @@ func (s *suite) product(w *world, peers bool) error {
 	if err != nil {
 		return err
 	}
-	s.add("echo on op+rest+optool+mcp", echo, request{
-		version: stateless, method: "tools/call", name: "echo_send", arguments: `{"text":"hello there, how are you"}`, token: w.token,
-	}, -1, trivial...)
+	s.add("echo on op+rest+optool+mcp", echo, calls["echo"], -1, trivial...)
 	var session, list []byte
 	var at2026, at2025, list2026, list2025 int
 	at2026, session = s.add("session_get", w.api, calls["session_get"], -1, trivial...)

@@ -5,29 +5,61 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
+	"path/filepath"
 	"strconv"
 )
 
-// mails runs the pipeline's own benchmark, from accepted to processed, on one core and without flushes to the disk.
+// memory is a folder of a file system in memory; Linux has one.
+const memory = "/dev/shm"
+
+// batch is how many mails one run of the benchmark takes through the pipeline.
+const batch = 1000
+
+// mails runs the pipeline's own benchmark, from accepted to processed, on one core and without flushes to the disk, and
+// divides the mails by the time of the processor, the system's included. A mail makes two files and some ten transactions: on
+// a folder in memory the figure is that of the core, which the budget is about, on the temporary folder that of the file
+// system too.
 func mails(ctx context.Context, o options) error {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-bench=AcceptToProcessed/unsynced", "-benchtime=2s", "-cpu=1",
-		"-count="+strconv.Itoa(max(o.rounds/5, 1)), "./shared/pipeline")
-	cmd.Dir = root
+	binary := filepath.Join(os.TempDir(), "buzon-pipeline.test")
+	defer os.Remove(binary) //nolint:errcheck // a temporary file
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, "./shared/pipeline")
+	build.Dir = root
+	if text, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build: %w: %s", err, text)
+	}
+	places := []struct{ title, folder string }{{"temporary folder", os.TempDir()}}
+	if info, err := os.Stat(memory); err == nil && info.IsDir() {
+		places = append(places, struct{ title, folder string }{"folder in memory", memory})
+	}
+	figures := make([][]float64, len(places))
+	for range max(o.rounds/5, 1) {
+		for i, p := range places {
+			f, err := mailsASecond(ctx, binary, p.folder)
+			if err != nil {
+				return err
+			}
+			figures[i] = append(figures[i], f)
+		}
+	}
+	var lines []line
+	for i, p := range places {
+		l := line{cells: []string{"20 KB, 64 senders, one core, no flush, " + p.title, number(median(figures[i]))}}
+		if i == len(places)-1 {
+			l.judge(median(figures[i]), budget{what: "mails/s", limit: 500, least: true})
+		}
+		lines = append(lines, l)
+	}
+	table(os.Stdout, "Mail accepted to processed", []string{"case", "mails a second of processor"}, lines)
+	return nil
+}
+
+func mailsASecond(ctx context.Context, binary, folder string) (float64, error) {
+	cmd := exec.CommandContext(ctx, binary, "-test.run=^$", "-test.bench=AcceptToProcessed/unsynced", "-test.benchtime="+strconv.Itoa(batch)+"x", "-test.cpu=1")
+	cmd.Dir, cmd.Env = filepath.Join(root, "shared", "pipeline"), append(os.Environ(), "TMPDIR="+folder)
 	text, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, text)
+		return 0, fmt.Errorf("%w: %s", err, text)
 	}
-	var figures []float64
-	for _, m := range regexp.MustCompile(`([0-9.]+) mails/s`).FindAllSubmatch(text, -1) {
-		f, err := strconv.ParseFloat(string(m[1]), 64)
-		if err != nil {
-			return err
-		}
-		figures = append(figures, f)
-	}
-	l := line{cells: []string{"20 KB, 64 senders, one core, no flush", number(median(figures))}}
-	l.judge(median(figures), budget{what: "mails/s", limit: 500, least: true})
-	table(os.Stdout, "Mail accepted to processed", []string{"case", "mails/s"}, []line{l})
-	return nil
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return batch / used.Seconds(), nil
 }

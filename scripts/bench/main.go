@@ -7,6 +7,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"runtime"
@@ -22,7 +23,7 @@ func main() {
 	flag.IntVar(&o.starts, "starts", 15, "starts of each bootstrap")
 	flag.BoolVar(&o.alone, "alone", false, "calls without the peers")
 	flag.StringVar(&o.profile, "profile", "", "write a CPU profile of one call, that of -call, to this file and measure nothing")
-	flag.StringVar(&o.call, "call", "session_get", "session_get, workspaces_list, emails_list, emails_get or tools/list; with \" 2025\" behind it where there is one")
+	flag.StringVar(&o.call, "call", "session_get", "echo, session_get, workspaces_list, emails_list, emails_get or tools/list; with \" 2025\" behind it where there is one")
 	flag.StringVar(&o.only, "only", "", "calls, pages, functions or mails; empty: all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -75,7 +76,14 @@ func profile(w *world, o options) error {
 	if !ok {
 		return fmt.Errorf("no call %q", o.call)
 	}
-	p, err := newPoster(w.api, q)
+	handler := http.Handler(w.api)
+	if o.call == "echo" {
+		var err error
+		if handler, err = w.echo(); err != nil {
+			return err
+		}
+	}
+	p, err := newPoster(handler, q)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func measure(rounds int, cases []func()) []result {
 	counts := make([]int, len(cases))
 	for i, run := range cases {
 		counts[i] = calibrate(run)
-		out[i].bytes, out[i].allocs = memory(run)
+		out[i].bytes, out[i].allocs = allocated(run)
 	}
 	for range rounds {
 		for i, run := range cases {
@@ -77,7 +77,7 @@ func calibrate(run func()) int {
 	}
 }
 
-func memory(run func()) (bytes, allocs float64) {
+func allocated(run func()) (bytes, allocs float64) {
 	const times = 200
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

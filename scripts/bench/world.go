@@ -229,6 +229,7 @@ func (w *world) calls() map[string]request {
 	}
 	list := `{"inbox":"` + w.box.Slug + `","status":"processed","has_attachment":false,"handled":false,"limit":20}`
 	return map[string]request{
+		"echo":        call(stateless, "echo_send", `{"text":"hello there, how are you"}`),
 		"session_get": call(stateless, "session_get", `{}`), "session_get 2025": call(handshake, "session_get", `{}`),
 		"workspaces_list": call(stateless, "workspaces_list", `{}`), "workspaces_list 2025": call(handshake, "workspaces_list", `{}`),
 		"emails_list": call(stateless, "emails_list", list), "emails_get": call(stateless, "emails_get", `{"id":"`+w.one+`"}`),
