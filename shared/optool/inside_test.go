@@ -99,7 +99,9 @@ func FuzzUntrustedPointers(f *testing.F) {
 		if !json.Valid(reply) || !bytes.Equal(bytes.ToValidUTF8(reply, nil), reply) || len(reply) > 4096 {
 			return // it is what our own encoder wrote
 		}
-		if err := pointersOf(json.NewDecoder(bytes.NewReader(reply)), "", &want); err != nil {
+		dec := json.NewDecoder(bytes.NewReader(reply))
+		dec.UseNumber() // 1e700 is JSON and no float64
+		if err := pointersOf(dec, "", &want); err != nil {
 			t.Fatal(err)
 		}
 		if len(got) == 0 {
