@@ -48,10 +48,7 @@ func (s *Attachments) List(ctx context.Context, a Actor, q AttachmentQuery, p Pa
 	if err := q.check(); err != nil {
 		return AttachmentPage{}, err
 	}
-	c, err := newCursors(s.d.Cursors, a, "attachments_list", q)
-	if err != nil {
-		return AttachmentPage{}, err
-	}
+	c := newCursors(s.d.Cursors, a, "attachments_list", q)
 	after, err := c.open(p.Cursor)
 	if err != nil {
 		return AttachmentPage{}, err

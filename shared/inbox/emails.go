@@ -46,10 +46,7 @@ func (s *Emails) List(ctx context.Context, a Actor, q EmailQuery, p PageRequest)
 	if err := q.check(a); err != nil {
 		return EmailPage{}, err
 	}
-	c, err := newCursors(s.d.Cursors, a, "emails_list", q)
-	if err != nil {
-		return EmailPage{}, err
-	}
+	c := newCursors(s.d.Cursors, a, "emails_list", q)
 	after, err := c.open(p.Cursor)
 	if err != nil {
 		return EmailPage{}, err

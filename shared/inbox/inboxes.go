@@ -47,10 +47,7 @@ func (s *Inboxes) List(ctx context.Context, a Actor, q InboxQuery, p PageRequest
 	if err := q.check(a); err != nil {
 		return InboxPage{}, err
 	}
-	c, err := newCursors(s.d.Cursors, a, "inboxes_list", q)
-	if err != nil {
-		return InboxPage{}, err
-	}
+	c := newCursors(s.d.Cursors, a, "inboxes_list", q)
 	after, err := c.open(p.Cursor)
 	if err != nil {
 		return InboxPage{}, err
