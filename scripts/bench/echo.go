@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
 
+	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/mcp"
 	"github.com/buzon-mail/buzon/shared/oauth"
 	"github.com/buzon-mail/buzon/shared/op"
@@ -85,7 +85,7 @@ func (w *world) echo() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
+	log := jsonlog.New(io.Discard)
 	routes, err := rest.New(c, rest.Deps{Authenticator: auth, Challenger: resource, Logger: log,
 		RequestID: func(context.Context) string { return "" }}, rest.Options{BasePath: "/api/v1"})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/blob/dir"
 	"github.com/buzon-mail/buzon/shared/demo"
@@ -130,7 +130,7 @@ func (w *world) open() (err error) {
 	}
 	w.api, err = web.New(web.Deps{
 		Store: w.store, Blobs: web.Blobs{Opener: blobs}, Downloads: web.Downloads{Signer: blobs}, Serve: blobs.Handler(),
-		Seal: ring, Keys: w.keys, Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Clock: w.clock, Random: rand.Reader,
+		Seal: ring, Keys: w.keys, Logger: jsonlog.New(io.Discard), Clock: w.clock, Random: rand.Reader,
 	}, web.Options{Origin: origin, PerMinute: perMinute, OutwardMinute: perMinute, Version: "bench"})
 	return err
 }

@@ -8,10 +8,10 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/inbox"
@@ -67,7 +67,7 @@ func start() error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	log := jsonlog.New(os.Stderr)
 	handler, err := web.New(web.Deps{
 		Store: rows, Blobs: nowhere{}, Downloads: nowhere{}, Seal: ring, Keys: oauth.StaticKeys(set, time.Now), Logger: log,
 		Clock: time.Now, Random: rand.Reader,
