@@ -15,9 +15,13 @@ import (
 type requestID struct {
 	context.Context
 	once sync.Once
-	raw  [12]byte
 	id   string
 }
+
+const (
+	idBytes  = 12
+	idsDrawn = 32 // at once: asking the system for randomness costs more than all else of an id
+)
 
 type requestIDKey struct{}
 
@@ -34,6 +38,10 @@ type identified struct {
 	next     http.Handler
 	platform func(context.Context) string
 	random   io.Reader
+
+	mu    sync.Mutex
+	drawn [idsDrawn * idBytes]byte // guarded by mu; no secret: an id is shown to whoever sent the request
+	left  int                      // bytes of drawn not yet used; guarded by mu
 }
 
 // ServeHTTP hands the request on with an id in its context.
@@ -52,16 +60,23 @@ func (i *identified) RequestID(ctx context.Context) string {
 	if r == nil {
 		return ""
 	}
-	r.once.Do(func() { r.id = i.draw(r) })
+	r.once.Do(func() { r.id = i.draw() })
 	return r.id
 }
 
-func (i *identified) draw(r *requestID) string {
-	if _, err := io.ReadFull(i.random, r.raw[:]); err != nil {
-		return ""
+// draw makes an id; empty when there is no randomness.
+func (i *identified) draw() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.left == 0 {
+		if _, err := io.ReadFull(i.random, i.drawn[:]); err != nil {
+			return ""
+		}
+		i.left = len(i.drawn)
 	}
-	var text [2 * len(r.raw)]byte
-	hex.Encode(text[:], r.raw[:])
+	var text [2 * idBytes]byte
+	hex.Encode(text[:], i.drawn[i.left-idBytes:i.left])
+	i.left -= idBytes
 	return string(text[:])
 }
 
