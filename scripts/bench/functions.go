@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/local"
+	"github.com/buzon-mail/buzon/shared/lambdaedge"
+	"github.com/buzon-mail/buzon/shared/lambdaedge/gateway"
 	"github.com/buzon-mail/buzon/shared/testkit"
 )
 
@@ -163,7 +165,12 @@ func warmEvent(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	r.Header = q.header()
-	return (&testkit.FunctionURL{Host: "abc.lambda-url.eu-west-1.on.aws"}).Event(r)
+	door, err := gateway.New(lambdaedge.FunctionURL, func(context.Context, []byte) ([]byte, error) { return nil, nil },
+		gateway.Options{Domain: "abc.lambda-url.eu-west-1.on.aws"})
+	if err != nil {
+		return nil, err
+	}
+	return door.Event(r)
 }
 
 func (f *function) start(folder string) (*testkit.Lambda, error) {

@@ -28,6 +28,12 @@ func (guard) Authenticate(_ context.Context, h http.Header) (mcp.Caller, error) 
 
 func (guard) Challenge(string, []string) (string, map[string]any) { return "Bearer", nil }
 
+// free limits nobody; shared/ratelimit does.
+type free struct{}
+
+func (free) Take(context.Context, string) mcp.Limit { return mcp.Limit{Allowed: true} }
+func (free) Peek(context.Context, string) mcp.Limit { return mcp.Limit{Allowed: true} }
+
 // greeter offers one tool.
 type greeter struct{}
 
@@ -42,6 +48,7 @@ func (greeter) CallTool(_ context.Context, r *mcp.CallRequest) (*mcp.CallResult,
 	return &mcp.CallResult{JSON: []byte(`{"greeting":"hola"}`)}, nil
 }
 
+// A server with one tool, called by a client of the older era.
 func Example() {
 	server, err := mcp.New(mcp.Deps{Authenticator: guard{}, Challenger: guard{}, Limiter: free{}, Tools: greeter{}},
 		mcp.Options{Name: "greeter", Version: "1.0.0"})

@@ -64,7 +64,7 @@ func open(path string, ahead time.Duration, noSync bool) (*world, error) {
 	}
 	w.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: w.store, Mails: w.store, Blobs: blobs, Queue: w.queue, Parse: pipeline.ParseMail(mail.Limits{}), Logger: log,
-	}, pipeline.WorkerOptions{})
+	}, pipeline.WorkerOptions{MaxAttempts: 100}) // TestKilled's kills are not the mails' doing
 	if err != nil {
 		return nil, err
 	}

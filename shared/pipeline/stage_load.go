@@ -11,10 +11,7 @@ import (
 
 // load fetches the raw bytes and proves that they are those that were accepted.
 func (r *run) load(ctx context.Context) error {
-	// Before the first byte is touched: what a mail does to its workers must not happen for ever. The queue counted the
-	// leases, so the count is right even though each of the earlier workers died.
-	if r.attempt >= r.w.opts.MaxAttempts {
-		r.fail(reasonAttempts)
+	if r.failed() {
 		return nil
 	}
 	raw, err := r.w.deps.Blobs.Get(ctx, r.email.RawKey, r.email.Size)

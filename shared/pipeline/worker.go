@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -29,7 +30,7 @@ type WorkerDeps struct {
 
 // WorkerOptions bound the work. A zero field takes the default.
 type WorkerOptions struct {
-	MaxAttempts  int           // the lease at which a mail is given up unread; 5, as the queue gives out no sixth
+	MaxAttempts  int           // tries that kill their worker, or fail in a way of their own, before a mail is given up; 5
 	ParseTimeout time.Duration // for one mail; 30 s
 	Memory       int64         // bytes of raw mail that are read at once, over all goroutines; 64 MiB
 	MaxBody      int           // bytes of a body's JSON that fit in a row, beyond it goes to a blob; 100 KB
@@ -42,6 +43,7 @@ type Worker struct {
 	deps   WorkerDeps
 	opts   WorkerOptions
 	memory *semaphore.Weighted
+	inWork sync.Map // ids of the mails that goroutines of this process are at
 }
 
 // NewWorker checks the dependencies.
@@ -71,8 +73,8 @@ func NewWorker(deps WorkerDeps, opts WorkerOptions) (*Worker, error) {
 }
 
 // Handle does what the id asks for: an intake is fanned out, a mail is processed. attempt is how often the queue has given
-// the message out, from 1; it grows when a worker died over it, which is how a mail that kills workers is found out. Nil
-// means done, also when there was nothing left to do. DispositionOf says what to do about an error.
+// the message out, from 1; it spaces retries and stands in the log. Nil means done, also when there was nothing left to do.
+// DispositionOf says what to do about an error.
 func (w *Worker) Handle(ctx context.Context, id string, attempt int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -91,22 +93,32 @@ func (w *Worker) Handle(ctx context.Context, id string, attempt int) (err error)
 
 // mail runs the stages over one mail. sole tells that no other mail has the same raw bytes' key.
 func (w *Worker) mail(ctx context.Context, id string, attempt int, sole bool) error {
+	// Two runs over one mail are safe, and a waste: the other of this process will see to it.
+	if _, busy := w.inWork.LoadOrStore(id, struct{}{}); busy {
+		return apperr.New(apperr.Unavailable, "in_work", "The mail is being processed.")
+	}
+	defer w.inWork.Delete(id)
 	began := w.deps.Clock()
 	email, err := w.deps.Mails.ClaimMail(ctx, id)
-	if apperr.Is(err, apperr.NotFound) {
-		return nil // finished by another run
+	if apperr.Is(err, apperr.NotFound) { // finished by another run, which may have died before it could clean up
+		r := &run{w: w, email: inbox.Email{ID: id}, sole: sole}
+		_ = r.lookBack(ctx)
+		r.wipe(ctx, nil)
+		return nil
 	}
 	if err != nil {
 		return wrap("claim", id, err)
 	}
 	r := &run{w: w, email: email, attempt: attempt, sole: sole}
-	if err := r.stages(ctx); err != nil {
+	err = r.stages(ctx)
+	r.wipe(ctx, err)
+	if err != nil {
 		return wrap(r.stage, id, err)
 	}
 	w.deps.Logger.Info("pipeline: mail",
 		slog.String("email", id), slog.String("inbox", email.Inbox), slog.String("workspace", email.Workspace),
 		slog.String("outcome", r.outcome()), slog.String("reason", r.email.Reason), slog.Int64("bytes", email.Size),
-		slog.Int("attempt", attempt), slog.Duration("took", w.deps.Clock().Sub(began)))
+		slog.Int("attempt", attempt), slog.Int64("us", w.deps.Clock().Sub(began).Microseconds()))
 	return nil
 }
 
@@ -117,6 +129,8 @@ type run struct {
 	email   inbox.Email
 	attempt int
 	sole    bool
+	tries   int    // traces of tries, with this one's once it is marked
+	marked  bool   // this run has left one
 	stage   string // where it is, for the error
 
 	raw         []byte
@@ -130,6 +144,11 @@ type run struct {
 // stages are in the order of DESIGN.md §8. A stage that finds the mail unreadable calls fail; those after it have nothing
 // to do then, and finish stores what there is.
 func (r *run) stages(ctx context.Context) error {
+	r.stage = "look back"
+	if err := r.lookBack(ctx); err != nil {
+		return err
+	}
+	r.stage = "reserve"
 	release, err := r.reserve(ctx)
 	if err != nil {
 		return err
@@ -139,6 +158,7 @@ func (r *run) stages(ctx context.Context) error {
 		name string
 		do   func(*run, context.Context) error
 	}{
+		{"mark", (*run).mark},
 		{"load", (*run).load},
 		{"parse", (*run).parse},
 		{"dedupe", (*run).dedupe},
@@ -160,16 +180,6 @@ func (r *run) stages(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// reserve waits for room in memory: a burst of the largest mails must not add up.
-func (r *run) reserve(ctx context.Context) (release func(), err error) {
-	r.stage = "reserve"
-	n := min(max(r.email.Size, 1), r.w.opts.Memory)
-	if err := r.w.memory.Acquire(ctx, n); err != nil {
-		return nil, err
-	}
-	return func() { r.w.memory.Release(n) }, nil
 }
 
 // The reasons of a failed mail.

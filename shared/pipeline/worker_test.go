@@ -133,12 +133,26 @@ func TestInterruptedAnywhere(t *testing.T) {
 func TestTwoWorkersOnOneID(t *testing.T) {
 	b := newBench(t, WorkerOptions{})
 	in := b.accept(t, sample, "agent")
+	other, err := NewWorker(b.worker.deps, WorkerOptions{}) // of another process
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() { b.handle(t, in.ID, 1) })
-		all.Go(func() { b.handle(t, in.Recipients[0].Email, 1) })
+	for range 4 {
+		for _, w := range []*Worker{b.worker, other} {
+			for _, id := range []string{in.ID, in.Recipients[0].Email} {
+				all.Go(func() {
+					if err := w.Handle(t.Context(), id, 1); err != nil && apperr.From(err).Code != "in_work" {
+						t.Errorf("handle %s: %v", id, err)
+					}
+				})
+			}
+		}
 	}
 	all.Wait()
+	if keys := b.blobs.keys(); slices.ContainsFunc(keys, func(k string) bool { return strings.HasPrefix(k, "try/") }) {
+		t.Errorf("traces are left: %v", keys)
+	}
 	if e := b.store.outcome(in.Recipients[0].Email).Email; e.Status != inbox.StatusProcessed || b.store.finishes != 1 || len(b.store.dropped) != 0 {
 		t.Errorf("mail %s, %d finishes, dropped %v", e.Status, b.store.finishes, b.store.dropped)
 	}
@@ -152,11 +166,10 @@ func TestTwoWorkersOnOneID(t *testing.T) {
 // What can't be read is kept, marked with a reason, and over.
 func TestUnreadable(t *testing.T) {
 	tests := []struct {
-		name    string
-		attempt int
-		parse   Parse
-		damage  func(*bench, inbox.Intake)
-		reason  string
+		name   string
+		parse  Parse
+		damage func(*bench, inbox.Intake)
+		reason string
 	}{
 		{name: "parser panics", parse: func(context.Context, []byte) (Reading, error) { panic("secret-canary") }, reason: reasonPanic},
 		{name: "parser gives up", parse: func(context.Context, []byte) (Reading, error) { return Reading{}, errors.New("secret-canary") }, reason: reasonUnreadable},
@@ -164,8 +177,6 @@ func TestUnreadable(t *testing.T) {
 			<-ctx.Done()
 			return Reading{}, fmt.Errorf("scan: %w", ctx.Err())
 		}, reason: reasonTimeout},
-		{name: "workers died over it", attempt: 5, parse: func(context.Context, []byte) (Reading, error) { panic("was parsed") }, reason: reasonAttempts},
-		{name: "workers died, long ago", attempt: 50, reason: reasonAttempts},
 		{name: "bytes are gone", damage: func(b *bench, in inbox.Intake) { delete(b.blobs.data, in.RawKey) }, reason: reasonRawMissing},
 		{name: "bytes were changed", damage: func(b *bench, in inbox.Intake) { b.blobs.data[in.RawKey][0] ^= 1 }, reason: reasonRawDamaged},
 		{name: "bytes were cut", damage: func(b *bench, in inbox.Intake) { b.blobs.data[in.RawKey] = nil }, reason: reasonRawDamaged},
@@ -181,7 +192,7 @@ func TestUnreadable(t *testing.T) {
 			if tt.damage != nil {
 				tt.damage(b, in)
 			}
-			b.handle(t, in.ID, max(tt.attempt, 1))
+			b.handle(t, in.ID, 1)
 			e := b.store.outcome(in.Recipients[0].Email).Email
 			if e.Status != inbox.StatusFailed || e.Reason != tt.reason || e.RawKey != in.RawKey || e.Pipeline != Version {
 				t.Errorf("mail %+v, want failed for %s", e, tt.reason)
@@ -196,12 +207,93 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-func TestLastAttemptBeforeTheBound(t *testing.T) {
+// A mail that kills its worker at once is given up although each new process meets it as a fresh message of the outbox.
+func TestMailThatKillsItsWorkers(t *testing.T) {
 	b := newBench(t, WorkerOptions{})
 	in := b.accept(t, sample, "agent")
-	b.handle(t, in.ID, 4)
-	if e := b.store.outcome(in.Recipients[0].Email).Email; e.Status != inbox.StatusProcessed {
+	mail := in.Recipients[0].Email
+	tries := 0
+	for range 10 {
+		dead := make(chan struct{})
+		b.parse = func(context.Context, []byte) (Reading, error) {
+			tries++
+			close(dead)
+			<-t.Context().Done() // the process is gone, and never cleans up
+			return Reading{}, errors.New("long gone")
+		}
+		w, err := NewWorker(b.worker.deps, WorkerOptions{ParseTimeout: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := make(chan error, 1)
+		go func() {
+			err := w.Handle(context.Background(), in.ID, 1)
+			if err == nil {
+				err = w.Handle(context.Background(), mail, 1)
+			}
+			over <- err
+		}()
+		select {
+		case <-dead:
+		case err := <-over:
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if e := b.store.outcome(mail).Email; e.Status != inbox.StatusFailed || e.Reason != reasonAttempts || tries != 5 {
+		t.Errorf("mail %s %s after %d tries, want given up after 5", e.Status, e.Reason, tries)
+	}
+	if keys := b.blobs.keys(); len(keys) != 1 {
+		t.Errorf("blobs %v, want the raw mail alone", keys)
+	}
+}
+
+// What a batch shares is no mail's fault: neither leases that were used up beside a mail that kills, nor outages, count.
+func TestInnocentMail(t *testing.T) {
+	b := newBench(t, WorkerOptions{})
+	mail := b.accept(t, sample, "agent", "second")
+	b.handle(t, mail.ID, 1)
+	id := mail.Recipients[0].Email
+	b.store.setFail(func(m string) error {
+		if m == "Finish" {
+			return apperr.New(apperr.Unavailable, "", "")
+		}
+		return nil
+	})
+	for attempt := range 20 {
+		if err := b.worker.Handle(t.Context(), id, attempt+1); DispositionOf(err, 1).Action != Wait {
+			t.Fatalf("handle: %v", err)
+		}
+	}
+	b.store.setFail(nil)
+	b.handle(t, id, 50)
+	if e := b.store.outcome(id).Email; e.Status != inbox.StatusProcessed {
 		t.Errorf("mail %s %s", e.Status, e.Reason)
+	}
+}
+
+// A mail that failed before is read alone, so that what happens next is known to be its doing.
+func TestSuspectIsReadAlone(t *testing.T) {
+	b := newBench(t, WorkerOptions{})
+	in := b.accept(t, sample, "agent", "second")
+	b.handle(t, in.ID, 1)
+	suspect, other := in.Recipients[0].Email, in.Recipients[1].Email
+	b.blobs.data["try/"+strings.ToLower(suspect)+"/1"] = nil
+	alone := false
+	b.parse = func(ctx context.Context, raw []byte) (Reading, error) {
+		if alone = !b.worker.memory.TryAcquire(1); !alone {
+			b.worker.memory.Release(1)
+		}
+		return plain(ctx, raw)
+	}
+	b.handle(t, other, 1)
+	if alone {
+		t.Error("an ordinary mail holds up the others")
+	}
+	b.handle(t, suspect, 1)
+	if !alone {
+		t.Error("a suspect was read beside others")
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package local is the whole service in one process: HTTP, SMTP and the worker over the embedded engine, and the buzon
-// command line. Everything lies in one data folder.
+// command line. Everything lies in one data folder. It must know neither Lambda nor an engine that needs another machine.
 package local
 
 import (
@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
@@ -239,6 +240,8 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	failures := make(chan error, 2)
 	work, rest := context.WithCancel(context.Background())
 	worker := make(chan error, 1)
+	var sweeper sync.WaitGroup
+	sweeper.Go(func() { s.sweep(work) })
 	go func() { worker <- runner.Run(work) }()
 	verbs := s.admin.serveAdmin(adminListener)
 	go func() { failures <- serving("HTTP", site.Serve(s.http)) }()
@@ -249,6 +252,7 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 		err := errors.Join(quiet(mail.Shutdown(ctx)), quiet(site.Shutdown(ctx)))
 		rest()
 		err = errors.Join(err, <-worker, verbs.Close())
+		sweeper.Wait()
 		return errors.Join(err, quiet(os.Remove(filepath.Join(s.cfg.DataDir, adminFile))))
 	}
 	return stop, failures, nil

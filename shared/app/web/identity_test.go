@@ -12,7 +12,6 @@ import (
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxops"
 	"github.com/buzon-mail/buzon/shared/oauth"
-	"github.com/buzon-mail/buzon/shared/testkit"
 )
 
 // people counts how often somebody is looked up.
@@ -30,13 +29,14 @@ func (p *people) Principal(context.Context, string) (inbox.Principal, error) {
 }
 
 func TestIdentityIsCachedByItsWholeHeader(t *testing.T) {
-	clock := testkit.NewClock(time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC))
-	set, err := oauth.NewKeySet(rand.Reader, clock.Now())
+	now := time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	set, err := oauth.NewKeySet(rand.Reader, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := oauth.StaticKeys(set, clock.Now)
-	issuer, err := oauth.NewIssuer(keys, "https://a.test", "https://a.test/mcp", clock.Now, rand.Reader)
+	keys := oauth.StaticKeys(set, clock)
+	issuer, err := oauth.NewIssuer(keys, "https://a.test", "https://a.test/mcp", clock, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestIdentityIsCachedByItsWholeHeader(t *testing.T) {
 		}
 		return token
 	}
-	verifier, err := oauth.NewVerifier(keys, clock.Now, oauth.VerifierOptions{Issuer: "https://a.test", Audience: "https://a.test/mcp"})
+	verifier, err := oauth.NewVerifier(keys, clock, oauth.VerifierOptions{Issuer: "https://a.test", Audience: "https://a.test/mcp"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestIdentityIsCachedByItsWholeHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	directory := &people{}
-	id := newIdentity(verifier, directory, vocabulary, clock.Now)
+	id := newIdentity(verifier, directory, vocabulary, clock)
 	good, other := mint("grant_1"), mint("grant_2")
 	pass := func(name, header, grant string, looked int) {
 		t.Helper()
@@ -86,7 +86,7 @@ func TestIdentityIsCachedByItsWholeHeader(t *testing.T) {
 	}
 	directory.gone = true
 	pass("gone, not yet seen", "Bearer "+good, "grant_1", 3)
-	clock.Advance(freshness)
+	now = now.Add(freshness)
 	if c, err := id.Authenticate(t.Context(), http.Header{"Authorization": {"Bearer " + good}}); !apperr.Is(err, apperr.Unauthenticated) {
 		t.Errorf("gone: %+v, %v", c, err)
 	}

@@ -3,6 +3,7 @@
 package cue
 
 import (
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -19,9 +20,6 @@ const (
 	PIN          CodeKind = "pin"
 	Reset        CodeKind = "reset" // resets a password
 )
-
-// CodeKinds lists every kind.
-func CodeKinds() []CodeKind { return []CodeKind{OneTime, Verification, TwoFactor, PIN, Reset} }
 
 // Code is a candidate.
 type Code struct {
@@ -115,7 +113,8 @@ func Codes(subject, text string) []Code {
 
 // insert keeps the list sorted, without doubles, and short.
 func insert(found []Code, c Code) []Code {
-	c.Confidence = min(c.Confidence, 1)
+	// Sums of twentieths in binary end in ...0001; what a reader sees is a number of two digits.
+	c.Confidence = math.Round(100*min(c.Confidence, 1)) / 100
 	for i := range found {
 		if found[i].Value == c.Value {
 			if found[i].Confidence >= c.Confidence {
