@@ -59,7 +59,7 @@ var libraries = map[string]room{
 	"github.com/awslabs/aws-lambda-go-api-proxy": {[]string{"lambdaedge"}, "Lambda's types do not leave the edge"},
 	"github.com/danielgtaylor/huma":              {[]string{"rest", "optool"}, "routes come from the catalogue; optool calls the route objects"},
 	"github.com/go-jose/go-jose":                 {[]string{"oauth"}, "tokens are signed and verified in one place"},
-	"code.dny.dev/ssrf":                         {[]string{"safehttp"}, "addresses that others chose are judged in one place"},
+	"code.dny.dev/ssrf":                          {[]string{"safehttp"}, "addresses that others chose are judged in one place"},
 	"github.com/coreos/go-oidc":                  {[]string{"oauth"}, "sign-in is in one place"},
 	"github.com/go-webauthn":                     {[]string{"oauth"}, "sign-in is in one place"},
 	"github.com/alecthomas/kong":                 {[]string{"app/local", "functions/local"}, "only the command line parses arguments"},
