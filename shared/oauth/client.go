@@ -7,7 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-const maxClientName = 80 // characters
+const (
+	maxClientName = 80 // characters
+	maxMarks      = 2  // combining marks on one letter; scripts of India need two
+)
 
 // client is who asks for access, as far as it could be proven.
 type client struct {
@@ -46,14 +49,20 @@ func onlyLoopback(uris []string) bool {
 // cleanName makes a self-declared name harmless: one line, no control, format or direction characters, at most 80 characters.
 // A name is what an attacker writes onto our consent page.
 func cleanName(name string) string {
+	marks := 0
 	name = strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r) {
+			if marks++; marks > maxMarks {
+				return -1 // stacked marks climb over the lines above
+			}
+			return r
+		}
+		marks = 0
 		switch {
-		case r == utf8.RuneError, unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r), unicode.IsControl(r):
-			return -1
 		case unicode.IsSpace(r):
 			return ' '
-		case unicode.Is(unicode.Mn, r), unicode.Is(unicode.Me, r):
-			return -1 // stacked marks climb over the lines above
+		case r == utf8.RuneError, unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r), unicode.IsControl(r):
+			return -1
 		}
 		return r
 	}, name)
