@@ -1,4 +1,4 @@
-# Everything needs Go and nothing else; tools are built into .tools from modules of their own.
+# Everything needs Go and nothing else, but for conformance and clients, which need npm and pip too; tools come into .tools.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED ?= 0
@@ -6,25 +6,30 @@ export CGO_ENABLED ?= 0
 FUZZTIME ?= 3s
 BENCH ?= .
 TAGS := lambda.norpc
-BUILD := go build -trimpath -tags $(TAGS) -ldflags='-s -w'
+VERSION ?=
+BUILD := go build -trimpath -tags $(TAGS) -ldflags='-s -w -X main.version=$(VERSION)'
 # The Lambda functions: every folder of functions/ but the local process.
 LAMBDAS := $(filter-out local,$(notdir $(patsubst %/,%,$(dir $(wildcard functions/*/main.go)))))
 # The race detector needs a C compiler; without one the same tests run without it, and say so.
 RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: help run test check fmt vet lint generated modules fuzz race bench build invoke generate clean
+# The parts of check never run at once, whatever MAKEFLAGS says: its last lines are the summary of the tests.
+.NOTPARALLEL:
+
+.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients bench build invoke generate clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## build and start the whole service with demonstration data; Ctrl-C ends it
+run: ## build and start the whole service with two sample organizations; Ctrl-C ends it
+	@echo "building (the first time takes a minute) ..."
 	@go build -o dist/buzon ./functions/local
 	@BUZON_DEMO=$${BUZON_DEMO:-1} exec ./dist/buzon serve
 
 test: ## all tests, with no network and no AWS account
 	go test ./...
 
-check: fmt vet lint generated modules fuzz race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, race + shuffled tests
+check: fmt vet lint generated modules fuzz conformance clients race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, race + shuffled tests
 
 fmt: ## fail when a file is not gofmt's
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
@@ -32,6 +37,7 @@ fmt: ## fail when a file is not gofmt's
 vet: ## go vet, in every module
 	go vet ./...
 	cd scripts/rie && go vet ./...
+	cd scripts/clients/go && go vet ./...
 
 lint: .tools/staticcheck ## staticcheck
 	.tools/staticcheck -tags $(TAGS) ./...
@@ -51,17 +57,23 @@ ifeq ($(RACE),)
 endif
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -shuffle=on ./...
 
+conformance: ## the official MCP suite against shared/mcp, through every front door (npm)
+	@go run ./scripts/conformance
+
+clients: ## the official MCP clients, each in every mode (npm, pip)
+	@go run ./scripts/clients
+
 bench: ## benchmarks, each beside its floor in the same run (BENCH=pattern)
 	go test -run='^$$' -bench='$(BENCH)' -benchmem ./... | grep -vE '^(PASS|ok|\?|goos|goarch)'
 
-build: $(addprefix build-,$(LAMBDAS)) ## dist/buzon, and the Lambda bootstraps: dist/NAME/bootstrap (linux/arm64) and dist/native/NAME/bootstrap
+build: $(addprefix build-,$(LAMBDAS)) ## dist/buzon, and the Lambda bootstraps: dist/NAME/bootstrap (linux/arm64) and dist/native/NAME/bootstrap (VERSION=1.2.3)
 	$(BUILD) -o dist/buzon ./functions/local
 
 build-%:
 	GOOS=linux GOARCH=arm64 $(BUILD) -o dist/$*/bootstrap ./functions/$*
 	$(BUILD) -o dist/native/$*/bootstrap ./functions/$*
 
-invoke: .tools/aws-lambda-rie ## run EVENT=events/X.json through the api function under AWS's emulator and print the reply
+invoke: .tools/aws-lambda-rie ## send EVENT=events/X.json to the api function under AWS's emulator and print the reply
 	@$(BUILD) -o dist/native/api/bootstrap ./functions/api
 	@scripts/invoke.sh "$(EVENT)"
 

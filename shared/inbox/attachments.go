@@ -153,6 +153,31 @@ func (m *Masker) attachment(at Attachment) Attachment {
 	return at
 }
 
+// Get returns what is known of one attachment, as this caller may see it.
+func (s *Attachments) Get(ctx context.Context, a Actor, id string) (Attachment, error) {
+	at, e, err := s.one(ctx, a, id)
+	if err == nil && !a.ReadCodes {
+		at = SecretsOf(e).Masker().attachment(at)
+	}
+	return at, err
+}
+
+// one reads an attachment and its mail, unmasked. That of a mail out of reach is a missing one.
+func (s *Attachments) one(ctx context.Context, a Actor, id string) (Attachment, Email, error) {
+	if !validID("att", id) {
+		return Attachment{}, Email{}, NoAttachment()
+	}
+	at, err := s.d.Attachments.Attachment(ctx, a.Workspace, id)
+	if err != nil {
+		return Attachment{}, Email{}, fmt.Errorf("attachment %s: %w", id, err)
+	}
+	e, err := s.readable(ctx, a, at.Email)
+	if err != nil {
+		return Attachment{}, Email{}, notFoundAs(err, NoAttachment())
+	}
+	return at, e, nil
+}
+
 // DownloadURL returns an address that serves the bytes of an attachment until it expires. ttl 0 is the longest.
 func (s *Attachments) DownloadURL(ctx context.Context, a Actor, id string, ttl time.Duration) (Download, error) {
 	if ttl == 0 {
@@ -161,16 +186,9 @@ func (s *Attachments) DownloadURL(ctx context.Context, a Actor, id string, ttl t
 	if ttl < time.Second || ttl > MaxDownloadTTL {
 		return Download{}, invalid("query.ttl_s", fmt.Sprintf("1 to %d", MaxDownloadTTL/time.Second))
 	}
-	if !validID("att", id) {
-		return Download{}, NoAttachment()
-	}
-	at, err := s.d.Attachments.Attachment(ctx, a.Workspace, id)
+	at, e, err := s.one(ctx, a, id)
 	if err != nil {
-		return Download{}, fmt.Errorf("attachment %s: %w", id, err)
-	}
-	e, err := s.readable(ctx, a, at.Email)
-	if err != nil {
-		return Download{}, notFoundAs(err, NoAttachment())
+		return Download{}, err
 	}
 	url, expires, err := s.d.Downloads.SignedURL(ctx, at, ttl)
 	if err != nil {

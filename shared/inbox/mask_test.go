@@ -82,10 +82,12 @@ func TestCodesAreMaskedEverywhere(t *testing.T) {
 	w.must(err)
 	download, err := w.services.Attachments.DownloadURL(t.Context(), a, byMail.Rows[0].ID, 0)
 	w.must(err)
+	metadata, err := w.services.Attachments.Get(t.Context(), a, byMail.Rows[0].ID)
+	w.must(err)
 	updated, err := w.services.Emails.Update(t.Context(), a, mail.ID, inbox.EmailPatch{AddLabels: []string{"x"}})
 	w.must(err)
 	for name, x := range map[string]any{
-		"get": v, "list": page.Rows, "attachments": byMail.Rows, "attachments of the inbox": byInbox.Rows, "download": download, "update": updated,
+		"get": v, "list": page.Rows, "attachments": byMail.Rows, "attachments of the inbox": byInbox.Rows, "download": download, "metadata": metadata, "update": updated,
 	} {
 		text, err := json.Marshal(x)
 		w.must(err)

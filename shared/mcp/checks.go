@@ -242,7 +242,7 @@ func judgeEnvelope(_ *Server, x *exchange) *reply {
 
 // judgeHeaders: MCP 2026-07-28, transports, "Server Validation". A proxy may have routed or authorized by the headers, so a
 // message that says something else must not run.
-func judgeHeaders(_ *Server, x *exchange) *reply {
+func judgeHeaders(s *Server, x *exchange) *reply {
 	mismatch := func(header string) *reply {
 		return refusal(http.StatusBadRequest, codeHeaderMismatch, apperr.Invalid, "Header mismatch: "+header+" is missing, malformed or differs from the body")
 	}
@@ -261,10 +261,25 @@ func judgeHeaders(_ *Server, x *exchange) *reply {
 	}
 	// Where the body has no text to repeat the header must be absent too: the method answers for its own params.
 	name := x.method.mirror(&x.frame)
-	if isText(name) && mirrors(h, headerName, unquote(name), true) || !isText(name) && h[headerName] == nil {
-		return nil
+	if !(isText(name) && mirrors(h, headerName, unquote(name), true) || !isText(name) && h[headerName] == nil) {
+		return mismatch("Mcp-Name")
 	}
-	return mismatch("Mcp-Name")
+	if header := s.judgeParams(x); header != "" {
+		return mismatch(header)
+	}
+	return nil
+}
+
+// judgeParams holds the Mcp-Param-* headers of a tool that has some against its arguments, and names the first that fails.
+func (s *Server) judgeParams(x *exchange) string {
+	if s.headers == nil || !x.method.params {
+		return ""
+	}
+	p := s.headers.ToolHeaders(x.r.Context(), x.caller, string(unquote(x.frame.name)))
+	if p == nil {
+		return ""
+	}
+	return p.mismatch(x.r.Header, x.frame.arguments)
 }
 
 func judgeMethod(_ *Server, x *exchange) *reply {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -54,8 +55,24 @@ type Tools interface {
 	// ListTools returns the tools that the caller may use, rendered, in a fixed order.
 	ListTools(ctx context.Context, r *ListRequest) (ListResult, error)
 	// CallTool runs one tool. Failures that the caller can act on are results with IsError. ErrUnknown: no such tool for
-	// this caller (-32602). *ScopeError: hidden for want of scope (403 with the challenge). Anything else is internal.
+	// this caller (-32602). *ScopeError: hidden for want of scope (403 with the challenge). *Ask: the client is asked for input
+	// and calls again. *ParamsError, ErrAnswer: -32602. Anything else is internal.
 	CallTool(ctx context.Context, r *CallRequest) (*CallResult, error)
+}
+
+// HeaderTools is implemented by Tools of which some mirror arguments in Mcp-Param-* headers (x-mcp-header).
+type HeaderTools interface {
+	// ToolHeaders returns what ParseHeaderParams found in the tool's input schema, or nil: the tool has none, is unknown, or is hidden
+	// from this caller (so that a mismatch never tells that it exists). It must be cheap; it is asked on each tools/call.
+	ToolHeaders(ctx context.Context, caller Caller, name string) *HeaderParams
+}
+
+// Sealer makes text that travels through the caller: nobody else can read it or make one. *seal.Sealer is one.
+type Sealer interface {
+	// Seal binds plaintext to ad until ttl from now.
+	Seal(plaintext, ad []byte, ttl time.Duration) (string, error)
+	// Open returns what Seal was given; an error for anything else, another ad or a token whose time is over.
+	Open(token string, ad []byte) ([]byte, error)
 }
 
 // ListRequest asks for one page of a list.
@@ -63,13 +80,30 @@ type ListRequest struct {
 	Caller  Caller
 	Version Version
 	Header  http.Header // of the HTTP request; read only
-	Cursor  string      // empty: from the start
+	Cursor  string      // the position that the last page named as its next; empty: from the start. It was sealed on its way.
+	Limit   int         // items a page at most, Options.PageLimit; 0: no limit of the server's
 }
 
-// ListResult is one page, already JSON.
+// Page cuts the page that r asks for out of a list of n items whose order is fixed. It is for lists that are at hand whole; ErrUnknown is a
+// position that Page never gave.
+func (r *ListRequest) Page(n int) (from, to int, next string, err error) {
+	if r.Cursor != "" {
+		from, err = strconv.Atoi(r.Cursor)
+		if err != nil || from <= 0 {
+			return 0, 0, "", ErrUnknown
+		}
+	}
+	from = min(from, n) // the list became shorter meanwhile
+	if r.Limit <= 0 || r.Limit >= n-from {
+		return from, n, "", nil
+	}
+	return from, from + r.Limit, strconv.Itoa(from + r.Limit), nil
+}
+
+// ListResult is one page of tools, already JSON.
 type ListResult struct {
 	Items      [][]byte // rendered pieces of the array's inside, to be written one after the other; the separators are in them
-	NextCursor string
+	NextCursor string   // the position of the next page, any text; the client sees it sealed. Empty: this is the last page.
 }
 
 // CallRequest is one tools/call.
@@ -80,7 +114,12 @@ type CallRequest struct {
 	Arguments    json.RawMessage // the object as it was sent; nil when absent. Valid until the call returns.
 	Capabilities json.RawMessage // of the client; nil in the 2025 era
 	Header       http.Header     // of the HTTP request; read only
+	Input        *Input          // what the client answered; nil on a first round. Its methods take nil.
+	Notify       *Notifier       // nil when the client asked for no notifications. Its methods take nil.
 }
+
+// CanAsk reports whether the client can be asked all of this; see Ask. It never can in the 2025 era.
+func (r *CallRequest) CanAsk(n Needs) bool { return canAsk(r.Version, r.Capabilities, n) }
 
 // CallResult is what a tool answers. Exactly one of JSON and Content is set.
 type CallResult struct {

@@ -35,9 +35,13 @@ type exchange struct {
 	items   [][]byte // written between out and tail
 	tail    []byte
 	isError bool
+	asked   bool // the result is input_required
 	status  int
 	written int
 	replied bool
+
+	notify    *Notifier // nil: the request asked for no notifications
+	streaming bool      // the body is an event stream and has begun; guarded by notify
 
 	keys [][]byte // scratch of the scan
 }

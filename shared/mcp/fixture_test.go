@@ -30,7 +30,7 @@ func (door) Authenticate(_ context.Context, h http.Header) (mcp.Caller, error) {
 	switch {
 	case !ok:
 		return nil, apperr.New(apperr.Unauthenticated, "missing_token", "A token is needed.", "Sign in.")
-	case token == "good", token == "limited", token == "unlimited":
+	case token == "good", token == "other", token == "limited", token == "unlimited":
 		return caller("grant_" + token), nil
 	case token == "down":
 		return nil, apperr.New(apperr.Unavailable, "", "The key set can't be read.").Because(errCanary)
@@ -101,7 +101,7 @@ func (b *toolbox) ListTools(_ context.Context, r *mcp.ListRequest) (mcp.ListResu
 	case "":
 		return mcp.ListResult{Items: [][]byte{[]byte(oneTool), []byte("," + strings.Replace(oneTool, "echo", "fail", 1))}, NextCursor: `page "2"`}, nil
 	case `page "2"`:
-		return mcp.ListResult{}, nil
+		return mcp.ListResult{Items: [][]byte{[]byte(strings.Replace(oneTool, "echo", "last", 1))}, NextCursor: "broken"}, nil
 	case "broken":
 		return mcp.ListResult{}, errCanary
 	}
@@ -151,6 +151,9 @@ func (b *toolbox) CallTool(ctx context.Context, r *mcp.CallRequest) (*mcp.CallRe
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
+	if tool := askers()[r.Name]; tool != nil {
+		return tool(ctx, r)
+	}
 	return nil, mcp.ErrUnknown
 }
 
@@ -167,6 +170,7 @@ func newRig(tb testing.TB, change func(*mcp.Deps, *mcp.Options)) *rig {
 	r := &rig{tools: &toolbox{}, meter: &meter{}, log: &bytes.Buffer{}}
 	d := mcp.Deps{
 		Authenticator: door{}, Challenger: door{}, Limiter: r.meter, Tools: r.tools,
+		Resources: shelf{}, Prompts: book{}, Completer: guesser{}, Sealer: sealer{}, Rand: &counter{},
 		Logger:    slog.New(slog.NewJSONHandler(r.log, nil)),
 		RequestID: func(context.Context) string { return "req_1" },
 		Now:       func() time.Time { return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC) },

@@ -28,6 +28,11 @@ type frame struct {
 	arguments []byte
 	cursor    []byte
 	offered   []byte // params.protocolVersion of initialize
+	answers   []byte // params.inputResponses
+	state     []byte // params.requestState
+	ref       []byte
+	argument  []byte
+	context   []byte
 
 	version      []byte // _meta: io.modelcontextprotocol/protocolVersion
 	capabilities []byte
@@ -187,6 +192,16 @@ func (f *frame) keepParam(name, raw []byte) {
 		f.cursor = raw
 	case "protocolVersion":
 		f.offered = raw
+	case "inputResponses":
+		f.answers = raw
+	case "requestState":
+		f.state = raw
+	case "ref":
+		f.ref = raw
+	case "argument":
+		f.argument = raw
+	case "context":
+		f.context = raw
 	}
 }
 

@@ -136,6 +136,8 @@ func checkObject(t *testing.T, got *frame, body []byte) {
 		"jsonrpc": {got.rpc, outer["jsonrpc"]}, "id": {got.id, outer["id"]}, "method": {got.method, outer["method"]}, "params": {got.params, outer["params"]},
 		"_meta": {got.meta, params["_meta"]}, "name": {got.name, params["name"]}, "uri": {got.uri, params["uri"]}, "arguments": {got.arguments, params["arguments"]},
 		"cursor": {got.cursor, params["cursor"]}, "offered": {got.offered, params["protocolVersion"]},
+		"inputResponses": {got.answers, params["inputResponses"]}, "requestState": {got.state, params["requestState"]},
+		"ref": {got.ref, params["ref"]}, "argument": {got.argument, params["argument"]}, "context": {got.context, params["context"]},
 		"version":      {got.version, meta["io.modelcontextprotocol/protocolVersion"]},
 		"capabilities": {got.capabilities, meta["io.modelcontextprotocol/clientCapabilities"]},
 		"clientInfo":   {got.clientInfo, meta["io.modelcontextprotocol/clientInfo"]},

@@ -25,7 +25,7 @@ func (s *Server) logRequest(x *exchange) {
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 14)
+	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs, slog.String("request_id", s.requestID(x)), slog.String("http_method", httpMethod(x.r.Method)),
 		slog.String("method", x.label()), slog.String("version", string(x.version)), slog.Int("status", x.status),
 		slog.Int("bytes_in", len(x.body)), slog.Int("bytes_out", x.written))
@@ -37,6 +37,12 @@ func (s *Server) logRequest(x *exchange) {
 	}
 	if x.tool != "" {
 		attrs = append(attrs, slog.String("tool", x.tool), slog.Bool("is_error", x.isError))
+	}
+	if x.asked {
+		attrs = append(attrs, slog.Bool("asked", true))
+	}
+	if x.streaming {
+		attrs = append(attrs, slog.Bool("streamed", true))
 	}
 	if ctx.Err() != nil {
 		attrs = append(attrs, slog.Bool("cancelled", true))

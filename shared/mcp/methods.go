@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"unicode/utf8"
@@ -22,6 +21,7 @@ type method struct {
 	free   bool                            // not counted against the rate limit
 	public bool                            // open without a token where the server says so
 	mirror func(*frame) []byte             // the param that Mcp-Name repeats; nil: none
+	params bool                            // Mcp-Param-* may repeat arguments
 	serve  func(*Server, *exchange) *reply // fills the exchange's result, or refuses
 }
 
@@ -32,15 +32,34 @@ func (m *method) in(v Version) bool {
 	return m.eras&handshake != 0
 }
 
-// newMethods is the method table.
-func newMethods() map[string]*method {
+// newMethods is the method table. What the server does not offer is not in it.
+func newMethods(d Deps) map[string]*method {
+	const both = stateless | handshake
 	byName := func(f *frame) []byte { return f.name }
+	byURI := func(f *frame) []byte { return f.uri }
 	table := []*method{
 		{name: "server/discover", eras: stateless, free: true, public: true, serve: discover},
 		{name: "initialize", eras: handshake, free: true, serve: initialize},
 		{name: "ping", eras: handshake, free: true, serve: ping},
-		{name: "tools/list", eras: stateless | handshake, serve: listTools},
-		{name: "tools/call", eras: stateless | handshake, mirror: byName, serve: callTool},
+		{name: "tools/list", eras: both, serve: listTools},
+		{name: "tools/call", eras: both, mirror: byName, params: true, serve: callTool},
+	}
+	if d.Resources != nil {
+		table = append(table,
+			&method{name: "resources/list", eras: both, serve: listResources},
+			&method{name: "resources/templates/list", eras: both, serve: listTemplates},
+			&method{name: "resources/read", eras: both, mirror: byURI, serve: readResource})
+	}
+	if d.Prompts != nil {
+		table = append(table,
+			&method{name: "prompts/list", eras: both, serve: listPrompts},
+			&method{name: "prompts/get", eras: both, mirror: byName, serve: getPrompt})
+	}
+	if d.Completer != nil {
+		table = append(table, &method{name: "completion/complete", eras: both, serve: complete})
+	}
+	for name, serve := range d.Legacy {
+		table = append(table, &method{name: name, eras: handshake, serve: legacy(serve)})
 	}
 	m := make(map[string]*method, len(table))
 	for _, row := range table {
@@ -79,87 +98,26 @@ func ping(_ *Server, x *exchange) *reply {
 	return nil
 }
 
-func listTools(s *Server, x *exchange) *reply {
-	f := &x.frame
-	if f.cursor != nil && !isText(f.cursor) {
-		return badParams("Invalid params: cursor must be a string")
-	}
-	list, err := s.tools.ListTools(x.r.Context(), &ListRequest{
-		Caller: x.caller, Version: x.version, Header: x.r.Header, Cursor: string(unquote(f.cursor)),
-	})
-	switch {
-	case errors.Is(err, ErrUnknown):
-		return badParams("Invalid cursor")
-	case err != nil:
-		return s.failure(x, err)
-	}
+// open begins a result response.
+func (x *exchange) open() {
+	x.out = append(x.out[:0], `{"jsonrpc":"2.0","id":`...)
+	x.out = append(append(x.out, x.frame.id...), `,"result":{`...)
+}
+
+// openComplete begins a response with a complete result of the version served.
+func (x *exchange) openComplete() {
 	x.open()
 	if x.version.Stateless() {
 		x.out = append(x.out, `"resultType":"complete",`...)
 	}
-	x.out = append(x.out, `"tools":[`...)
-	x.items = list.Items
-	x.tail = append(x.tail, ']')
-	if list.NextCursor != "" {
-		x.tail = appendQuoted(append(x.tail, `,"nextCursor":`...), list.NextCursor)
-	}
-	if x.version.Stateless() {
-		x.tail = append(x.tail, s.texts.cacheable...)
-	}
-	x.tail = append(x.tail, "}}"...)
-	return nil
 }
 
-func callTool(s *Server, x *exchange) *reply {
-	f := &x.frame
-	switch {
-	case !isText(f.name):
-		return badParams("Invalid params: name must be a string")
-	case f.arguments != nil && !isObject(f.arguments):
-		return badParams("Invalid params: arguments must be an object")
+// closeMeta ends a response with the result's _meta: members of its own, and serverInfo in the stateless era.
+func (s *Server) closeMeta(x *exchange, members []byte) error {
+	if !utf8.Valid(members) {
+		return errors.New("mcp: the result's _meta is not UTF-8")
 	}
-	req := &CallRequest{
-		Caller: x.caller, Version: x.version, Name: string(unquote(f.name)),
-		Arguments: f.arguments, Header: x.r.Header,
-	}
-	if x.version.Stateless() {
-		req.Capabilities = f.capabilities
-	}
-	result, err := s.tools.CallTool(x.r.Context(), req)
-	if errors.Is(err, ErrUnknown) {
-		return badParams("Unknown tool: " + cut(req.Name, maxEchoed))
-	}
-	x.tool = req.Name
-	if err != nil {
-		return s.failure(x, err)
-	}
-	if result == nil {
-		return s.internal(x, errors.New("mcp: the tool returned nothing"))
-	}
-	x.released, x.isError = result.Released, result.IsError
-	if err := s.renderCall(x, result); err != nil {
-		return s.internal(x, err)
-	}
-	return nil
-}
-
-// renderCall writes a tool's result in the shape of the version served: the JSON once escaped, as text, and once as it
-// is, as structuredContent (2025-06-18 on).
-func (s *Server) renderCall(x *exchange, result *CallResult) error {
-	if !utf8.Valid(result.JSON) || !utf8.Valid(result.Content) || !utf8.Valid(result.Meta) {
-		return errors.New("mcp: the tool's result is not UTF-8")
-	}
-	x.open()
-	if x.version.Stateless() {
-		x.out = append(x.out, `"resultType":"complete",`...)
-	}
-	if err := x.appendContent(result); err != nil {
-		return err
-	}
-	if result.IsError {
-		x.out = append(x.out, `,"isError":true`...)
-	}
-	meta, err := membersOnOneLine(result.Meta)
+	meta, err := membersOnOneLine(members)
 	if err != nil {
 		return err
 	}
@@ -175,99 +133,6 @@ func (s *Server) renderCall(x *exchange, result *CallResult) error {
 	}
 	x.out = append(x.out, "}}"...)
 	return nil
-}
-
-func (x *exchange) appendContent(result *CallResult) error {
-	x.out = append(x.out, `"content":`...)
-	if result.JSON == nil {
-		content, err := oneLine(result.Content)
-		if err != nil {
-			return err
-		}
-		if len(content) == 0 || content[0] != '[' {
-			return errors.New("mcp: the tool's content is not an array")
-		}
-		x.out = append(x.out, content...)
-		return nil
-	}
-	x.out = append(x.out, `[{"type":"text","text":"`...)
-	x.out = appendEscaped(x.out, result.JSON)
-	x.out = append(x.out, `"}]`...)
-	if result.IsError || !x.version.AtLeast(V20250618) {
-		return nil
-	}
-	raw, err := oneLine(result.JSON)
-	if err != nil {
-		return err
-	}
-	if isObject(raw) {
-		x.out = append(append(x.out, `,"structuredContent":`...), raw...)
-	}
-	return nil
-}
-
-// open begins a result response.
-func (x *exchange) open() {
-	x.out = append(x.out[:0], `{"jsonrpc":"2.0","id":`...)
-	x.out = append(append(x.out, x.frame.id...), `,"result":{`...)
-}
-
-// texts is what a server says of itself, rendered once.
-type texts struct {
-	discover   []byte             // members of the discover result
-	initialize map[Version][]byte // members of the initialize result
-	cacheable  []byte             // end of a stateless list
-	meta       []byte             // "_meta" of a stateless result, left open
-}
-
-type implementation struct {
-	Name    string `json:"name"`
-	Title   string `json:"title,omitempty"` // since 2025-06-18
-	Version string `json:"version"`
-}
-
-func newTexts(o Options) texts {
-	info := implementation{o.Name, o.Title, o.Version}
-	meta := append([]byte(`,"_meta":{"io.modelcontextprotocol/serverInfo":`), info.json()...)
-	t := texts{meta: meta, initialize: map[Version][]byte{}}
-	t.cacheable = append(append([]byte(`,"ttlMs":0,"cacheScope":"private"`), meta...), '}')
-	instructions := []byte(nil)
-	if o.Instructions != "" {
-		instructions = appendQuoted([]byte(`,"instructions":`), o.Instructions)
-	}
-	t.discover = append(t.discover, `"resultType":"complete","supportedVersions":`...)
-	t.discover = append(appendVersions(t.discover), `,"capabilities":{"tools":{}}`...)
-	t.discover = append(append(t.discover, instructions...), t.cacheable...)
-	for _, v := range Versions() {
-		if v.Stateless() {
-			continue
-		}
-		own := info
-		if !v.AtLeast(V20250618) {
-			own.Title = ""
-		}
-		b := appendQuoted([]byte(`"protocolVersion":`), string(v))
-		b = append(b, `,"capabilities":{"tools":{"listChanged":false}},"serverInfo":`...)
-		t.initialize[v] = append(append(b, own.json()...), instructions...)
-	}
-	return t
-}
-
-func (i implementation) json() []byte {
-	b, err := json.Marshal(i)
-	if err != nil {
-		return []byte("{}") // three strings: can't fail
-	}
-	return b
-}
-
-// appendVersions appends what is served as an array.
-func appendVersions(dst []byte) []byte {
-	for i, v := range Versions() {
-		dst = append(dst, "[,"[min(i, 1)])
-		dst = appendQuoted(dst, string(v))
-	}
-	return append(dst, ']')
 }
 
 //nolint:gochecknoglobals // constant table

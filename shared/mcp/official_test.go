@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/buzon-mail/buzon/shared/mcp"
 )
 
 // TestOfficialExamples sends every example message of the specification's schema folder. Requests of methods that are served get
@@ -15,7 +17,9 @@ func TestOfficialExamples(t *testing.T) {
 	if err != nil || len(files) < 100 {
 		t.Fatalf("%d examples, %v: the folder moved", len(files), err)
 	}
-	served := map[string]bool{"server/discover": true, "tools/list": true, "tools/call": true}
+	// What the examples name is not ours, so the methods that look something up answer -32602.
+	served := map[string]int{"server/discover": 0, "tools/list": 0, "resources/list": 0, "resources/templates/list": 0, "prompts/list": 0,
+		"tools/call": -32602, "resources/read": -32602, "prompts/get": -32602, "completion/complete": -32602}
 	seen := map[string]int{}
 	for _, file := range files {
 		kind := filepath.Base(filepath.Dir(file))
@@ -41,15 +45,13 @@ func TestOfficialExamples(t *testing.T) {
 			}
 			w, got := post(t, newRig(t, nil), string(body), headers...)
 			status, code := 400, -32600
+			known, ok := served[m.Method]
 			switch {
 			case m.JSONRPC == nil || m.Method == "":
 			case m.ID == nil:
 				status, code = 202, 0
-			case served[m.Method]:
-				status, code = 200, 0
-				if m.Method == "tools/call" { // the example's tool is not one of ours
-					code = -32602
-				}
+			case ok:
+				status, code = 200, known
 			case m.Params.Meta != nil:
 				status, code = 404, -32601
 			default: // a request without an envelope
@@ -105,7 +107,21 @@ func TestOfficialErrors(t *testing.T) {
 			_, m := modern(t, r, "tools/call", `"name":"internal",`, "Mcp-Name", "internal")
 			return m
 		},
-		"MethodNotFoundError/prompts-not-supported.json": func() message { _, m := modern(t, r, "prompts/list", ""); return m },
+		"MethodNotFoundError/prompts-not-supported.json": func() message {
+			_, m := modern(t, newRig(t, func(d *mcp.Deps, _ *mcp.Options) { d.Prompts = nil }), "prompts/list", "")
+			return m
+		},
+		"InvalidParamsError/unknown-prompt.json": func() message {
+			_, m := modern(t, r, "prompts/get", `"name":"invalid_prompt_name",`, "Mcp-Name", "invalid_prompt_name")
+			return m
+		},
+		"MissingRequiredClientCapabilityError/missing-elicitation-capability.json": func() message {
+			w, m := modern(t, r, "tools/call", `"name":"delete",`, "Mcp-Name", "delete")
+			if w.Code != 400 {
+				t.Errorf("missing capability: %d", w.Code)
+			}
+			return m
+		},
 	} {
 		b, err := os.ReadFile("testdata/schema/2026-07-28/examples/" + file)
 		if err != nil {

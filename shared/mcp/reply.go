@@ -15,13 +15,15 @@ import (
 
 // The JSON-RPC error codes (JSON-RPC 2.0 section 5.1; MCP 2026-07-28 basic, "Error Codes").
 const (
-	codeParse          = -32700
-	codeInvalidRequest = -32600
-	codeUnknownMethod  = -32601
-	codeInvalidParams  = -32602
-	codeInternal       = -32603
-	codeHeaderMismatch = -32020
-	codeUnserved       = -32022
+	codeParse             = -32700
+	codeInvalidRequest    = -32600
+	codeUnknownMethod     = -32601
+	codeInvalidParams     = -32602
+	codeInternal          = -32603
+	codeHeaderMismatch    = -32020
+	codeMissingCapability = -32021
+	codeUnserved          = -32022
+	codeUnknownResource   = -32002 // before 2026-07-28
 )
 
 // reply ends an exchange with something other than a result.
@@ -52,6 +54,13 @@ func gated(status int, kind apperr.Kind, message string) *reply {
 // badParams is a fault in a method's own params: the HTTP exchange went well.
 func badParams(message string) *reply {
 	return refusal(http.StatusOK, codeInvalidParams, apperr.Invalid, message)
+}
+
+// badParamsFor is badParams with a reason that a program can read. It says nothing that the caller did not send.
+func badParamsFor(reason, message string) *reply {
+	r := badParams(message)
+	r.data = appendQuoted(append(appendKind(nil, r.kind), `,"reason":`...), reason)
+	return r
 }
 
 func appendKind(dst []byte, kind string) []byte {
@@ -188,13 +197,19 @@ func (s *Server) outOfScope(scopes []string) *reply {
 func (s *Server) withChallenge(r *reply, code string, scopes []string) *reply {
 	header, facts := s.challenger.Challenge(code, scopes)
 	r.challenge = header
+	return withFacts(r, facts)
+}
+
+// withFacts adds members to the data, but none that are there already: a member twice has two readings.
+func withFacts[T any](r *reply, facts map[string]T) *reply {
 	for _, name := range slices.Sorted(maps.Keys(facts)) {
-		if name == "kind" || name == "code" || name == "fixes" {
-			continue // said already; a member twice has two readings
+		switch name {
+		case "kind", "code", "fixes", "reason":
+			continue
 		}
 		value, err := json.Marshal(facts[name])
 		if err != nil {
-			continue // the header still says it
+			continue // it is a copy of what is said elsewhere
 		}
 		r.data = append(append(appendQuoted(append(r.data, ','), name), ':'), value...)
 	}

@@ -10,6 +10,8 @@ import (
 //nolint:gochecknoglobals // constant table
 var (
 	jsonType      = []string{"application/json"}
+	streamType    = []string{"text/event-stream"}
+	unbuffered    = []string{"no"}
 	noStore       = []string{"no-store"}
 	noSniff       = []string{"nosniff"}
 	allowPost     = []string{"POST"}
@@ -27,6 +29,7 @@ var (
 
 // respond writes what the exchange came to: headers, status and body, once, with its length.
 func (s *Server) respond(x *exchange) {
+	x.notify.close()
 	x.status = http.StatusOK
 	if x.reply != nil {
 		x.status = x.reply.status
@@ -35,10 +38,11 @@ func (s *Server) respond(x *exchange) {
 			x.out = x.reply.appendError(x.out, x.frame.echo())
 		}
 	}
-	h := x.w.Header()
-	h["Cache-Control"] = noStore
-	h["X-Content-Type-Options"] = noSniff
-	h["Mcp-Protocol-Version"] = versionValues[x.version]
+	if x.streaming {
+		x.replied, x.status = true, http.StatusOK // the head is gone: an error travels as the last event
+		_ = x.event(x.out, x.items, x.tail)       //nolint:errcheck // the client is gone, and there is nobody to tell
+		return
+	}
 	length := len(x.out) + len(x.tail)
 	for _, item := range x.items {
 		length += len(item)
@@ -46,7 +50,10 @@ func (s *Server) respond(x *exchange) {
 	if x.caller != nil && !x.counted {
 		x.limit = s.limiter.Peek(x.r.Context(), x.caller.GrantID())
 	}
-	x.numbers(h, length)
+	h := x.head(length)
+	if length > 0 {
+		h["Content-Type"] = jsonType
+	}
 	if x.reply != nil {
 		s.refuse(x, h)
 	}
@@ -62,6 +69,16 @@ func (s *Server) respond(x *exchange) {
 	if len(x.tail) > 0 {
 		x.write(x.tail)
 	}
+}
+
+// head sets the headers that every reply has. length is that of the body, 0 when there is none or it is not known.
+func (x *exchange) head(length int) http.Header {
+	h := x.w.Header()
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
+	h["Mcp-Protocol-Version"] = versionValues[x.version]
+	x.numbers(h, length)
+	return h
 }
 
 // write ignores the error: it means that the client is gone, and there is nobody to tell.
@@ -82,7 +99,6 @@ func (x *exchange) numbers(h http.Header, length int) {
 	digits := string(b)
 	v := &[4]string{digits[:end[0]], digits[end[0]:end[1]], digits[end[1]:end[2]], digits[end[2]:]}
 	if length > 0 {
-		h["Content-Type"] = jsonType
 		h["Content-Length"] = v[0:1:1]
 	}
 	if x.limit.Limit > 0 {

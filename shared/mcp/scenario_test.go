@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"flag"
@@ -17,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/tools/txtar"
 
@@ -48,6 +50,7 @@ func play(t *testing.T, file string) {
 		t.Error("the prose that names the rule is missing")
 	}
 	options := ""
+	last := map[string]string{}
 	var out []txtar.File
 	var answer []byte
 	exchanges := 0
@@ -59,7 +62,8 @@ func play(t *testing.T, file string) {
 		case "request":
 			exchanges++
 			want := f.Data
-			answer = converse(t, options, string(want), responseOf(archive, strings.Replace(f.Name, "request", "response", 1)))
+			answer = converse(t, options, fill(string(want), last), responseOf(archive, strings.Replace(f.Name, "request", "response", 1)))
+			remember(last, answer)
 			out = append(out, f, txtar.File{Name: strings.Replace(f.Name, "request", "response", 1), Data: answer})
 		case "response":
 			if !*update && string(f.Data) != string(answer) {
@@ -94,9 +98,10 @@ func responseOf(a *txtar.Archive, name string) string {
 // converse sends one request and renders the response like the file does.
 func converse(t *testing.T, options, raw, want string) []byte {
 	t.Helper()
-	r := newRig(t, func(_ *mcp.Deps, o *mcp.Options) {
+	r := newRig(t, func(d *mcp.Deps, o *mcp.Options) {
 		o.LocalHosts = strings.Contains(options, "local")
 		o.PublicDiscover = strings.Contains(options, "public-discover")
+		configure(d, o, options)
 	})
 	server := httptest.NewServer(r)
 	defer server.Close()
@@ -130,9 +135,31 @@ func converse(t *testing.T, options, raw, want string) []byte {
 	if strings.Contains(head, "Bearer good") && len(got) > 0 {
 		var sent struct{ Method any }
 		_ = json.Unmarshal([]byte(body), &sent) //nolint:errcheck // a broken one has no result
-		conforms(t, resp.Header.Get("MCP-Protocol-Version"), fmt.Sprint(sent.Method), got)
+		for _, one := range messages(t, resp, got) {
+			conforms(t, resp.Header.Get("MCP-Protocol-Version"), fmt.Sprint(sent.Method), one)
+		}
 	}
 	return render(resp, got, want)
+}
+
+// messages takes the JSON-RPC messages out of a body: one, or the events of a stream.
+func messages(t *testing.T, resp *http.Response, body []byte) [][]byte {
+	t.Helper()
+	if resp.Header.Get("Content-Type") != "text/event-stream" {
+		return [][]byte{body}
+	}
+	events := bytes.Split(bytes.TrimSuffix(body, []byte("\n\n")), []byte("\n\n"))
+	for i, e := range events {
+		data, ok := bytes.CutPrefix(e, []byte("data: "))
+		if !ok || bytes.ContainsAny(data, "\r\n") {
+			t.Errorf("event %d is not one line of data: %q", i, e)
+		}
+		if last := i == len(events)-1; last != bytes.Contains(data, []byte(`"id":`)) {
+			t.Errorf("event %d of %d: the response is not the last: %s", i, len(events), data)
+		}
+		events[i] = data
+	}
+	return events
 }
 
 func render(resp *http.Response, body []byte, want string) []byte {
@@ -153,6 +180,49 @@ func render(resp *http.Response, body []byte, want string) []byte {
 	return b.Bytes()
 }
 
+// fill puts what the last response held in the place of {{state}} and {{cursor}}.
+func fill(request string, last map[string]string) string {
+	for name, value := range last {
+		request = strings.ReplaceAll(request, "{{"+name+"}}", value)
+	}
+	return request
+}
+
+func remember(last map[string]string, answer []byte) {
+	for name, member := range map[string]string{"state": "requestState", "cursor": "nextCursor"} {
+		if m := regexp.MustCompile(`"` + member + `":"([^"]*)"`).FindSubmatch(answer); m != nil {
+			last[name] = string(m[1])
+		}
+	}
+}
+
+// configure sets what a scenario's options name.
+func configure(d *mcp.Deps, o *mcp.Options, options string) {
+	for _, word := range strings.Fields(options) {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "bare":
+			d.Resources, d.Prompts, d.Completer, d.Sealer = nil, nil, nil, nil
+		case "unsealed":
+			d.Sealer = nil
+		case "legacy":
+			nothing := func(_ context.Context, r *mcp.LegacyRequest) error {
+				if bytes.Contains(r.Params, []byte("unknown")) {
+					return mcp.ErrUnknown
+				}
+				return nil
+			}
+			d.Legacy = map[string]mcp.LegacyMethod{"logging/setLevel": nothing, "resources/subscribe": nothing, "resources/unsubscribe": nothing}
+		case "page":
+			o.PageLimit, _ = strconv.Atoi(value)
+		case "later":
+			by, _ := time.ParseDuration(value)
+			now := d.Now
+			d.Now = func() time.Time { return now().Add(by) }
+		}
+	}
+}
+
 // invariants hold for every response whatever was sent.
 func invariants(t *testing.T, resp *http.Response, body []byte) {
 	t.Helper()
@@ -164,14 +234,20 @@ func invariants(t *testing.T, resp *http.Response, body []byte) {
 	if resp.Header.Get("MCP-Protocol-Version") == "" {
 		t.Error("MCP-Protocol-Version is missing")
 	}
-	if bytes.ContainsAny(body, "\n\r") {
-		t.Errorf("the body is not one line: %q", body)
-	}
 	if bytes.Contains(body, []byte("canary")) {
 		t.Errorf("private text leaks: %s", body)
 	}
 	if len(body) == 0 {
 		return
+	}
+	if resp.Header.Get("Content-Type") == "text/event-stream" {
+		if resp.Header.Get("X-Accel-Buffering") != "no" || resp.StatusCode != 200 {
+			t.Errorf("stream: %d %v", resp.StatusCode, resp.Header)
+		}
+		return
+	}
+	if bytes.ContainsAny(body, "\n\r") {
+		t.Errorf("the body is not one line: %q", body)
 	}
 	if got := resp.Header.Get("Content-Type"); got != "application/json" {
 		t.Errorf("Content-Type %q", got)

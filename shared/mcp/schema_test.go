@@ -64,6 +64,7 @@ func (s *specs) check(version, definition string, value []byte) error {
 type message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
 	Result  json.RawMessage `json:"result"`
 	Error   *struct {
 		Code    int            `json:"code"`
@@ -83,11 +84,27 @@ func conforms(tb testing.TB, version, method string, body []byte) {
 	if err := json.Unmarshal(body, &m); err != nil {
 		tb.Fatalf("reply is not JSON: %v\n%s", err, body)
 	}
+	if m.Method != "" {
+		definition := map[string]string{"notifications/progress": "ProgressNotification", "notifications/message": "LoggingMessageNotification"}[m.Method]
+		if err := s.check(version, definition, body); err != nil || m.ID != nil {
+			tb.Errorf("%s, %s: %v\n%s", m.Method, version, err, body)
+		}
+		return
+	}
 	if m.Error == nil {
 		definition := map[string]string{
 			"tools/call": "CallToolResult", "tools/list": "ListToolsResult", "server/discover": "DiscoverResult",
-			"initialize": "InitializeResult", "ping": "EmptyResult",
+			"initialize": "InitializeResult", "ping": "EmptyResult", "logging/setLevel": "EmptyResult",
+			"resources/subscribe": "EmptyResult", "resources/unsubscribe": "EmptyResult",
+			"resources/list": "ListResourcesResult", "resources/templates/list": "ListResourceTemplatesResult", "resources/read": "ReadResourceResult",
+			"prompts/list": "ListPromptsResult", "prompts/get": "GetPromptResult", "completion/complete": "CompleteResult",
 		}[method]
+		if bytes.Contains(m.Result, []byte(`"resultType":"input_required"`)) {
+			if version != "2026-07-28" || method != "tools/call" && method != "prompts/get" && method != "resources/read" {
+				tb.Errorf("%s, %s asks: %s", method, version, body)
+			}
+			definition = "InputRequiredResult"
+		}
 		if definition == "" {
 			tb.Fatalf("a result for %q, which nothing serves: %s", method, body)
 		}
@@ -105,6 +122,8 @@ func conforms(tb testing.TB, version, method string, body []byte) {
 		definition = "UnsupportedProtocolVersionError"
 	case m.Error.Code == -32020:
 		definition = "HeaderMismatchError"
+	case m.Error.Code == -32021:
+		definition = "MissingRequiredClientCapabilityError"
 	case version < "2025-11-25" && m.ID == nil:
 		// Before 2025-11-25 the schema asks for an id even where none could be read: see DEVIATIONS.md.
 		version = "2025-11-25"

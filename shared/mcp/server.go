@@ -18,6 +18,11 @@ type Deps struct {
 	Challenger    Challenger
 	Limiter       Limiter
 	Tools         Tools
+	Resources     Resources                    // nil: no resources
+	Prompts       Prompts                      // nil: no prompts
+	Completer     Completer                    // nil: no completions
+	Sealer        Sealer                       // for cursors and the state of an Ask; nil: lists of one page, and nobody is asked
+	Legacy        map[string]LegacyMethod      // logging/setLevel, resources/subscribe, resources/unsubscribe: served in the 2025 era, and declared
 	Logger        *slog.Logger                 // one line per request; nil: none
 	RequestID     func(context.Context) string // the id that the platform or a middleware gave the request; nil or an empty result: a random one
 	Now           func() time.Time             // nil: time.Now
@@ -38,6 +43,7 @@ type Options struct {
 
 	PublicDiscover bool          // server/discover without a token
 	MaxBody        int           // bytes; 0: 1,048,576
+	PageLimit      int           // items on a page of any list; 0: what the lists themselves decide
 	Outage         time.Duration // Retry-After of an outage that names none; 0: 5 seconds
 }
 
@@ -52,6 +58,11 @@ type Server struct {
 	challenger Challenger
 	limiter    Limiter
 	tools      Tools
+	headers    HeaderTools // nil: no tool has x-mcp-header
+	resources  Resources
+	prompts    Prompts
+	completer  Completer
+	sealer     Sealer
 	log        *slog.Logger
 	platformID func(context.Context) string
 	now        func() time.Time
@@ -61,7 +72,9 @@ type Server struct {
 	corsHeaders    string
 	publicDiscover bool
 	maxBody        int
+	pageLimit      int
 	outage         time.Duration
+	logs           bool // logging/setLevel is served
 
 	methods map[string]*method
 	texts   texts
@@ -87,8 +100,11 @@ func New(d Deps, o Options) (*Server, error) {
 			return nil, errors.New("mcp: " + need.name + " is missing")
 		}
 	}
-	if o.MaxBody < 0 || o.Outage < 0 {
-		return nil, errors.New("mcp: MaxBody and Outage can't be negative")
+	if o.MaxBody < 0 || o.Outage < 0 || o.PageLimit < 0 {
+		return nil, errors.New("mcp: MaxBody, Outage and PageLimit can't be negative")
+	}
+	if err := checkLegacy(d); err != nil {
+		return nil, err
 	}
 	allowed, err := newOrigins(o)
 	if err != nil {
@@ -96,11 +112,14 @@ func New(d Deps, o Options) (*Server, error) {
 	}
 	s := &Server{
 		auth: d.Authenticator, challenger: d.Challenger, limiter: d.Limiter, tools: d.Tools,
+		resources: d.Resources, prompts: d.Prompts, completer: d.Completer, sealer: d.Sealer,
 		log: d.Logger, platformID: d.RequestID, now: d.Now, rand: d.Rand,
 		origins: allowed, corsHeaders: corsRequest, publicDiscover: o.PublicDiscover,
 		maxBody: cmp.Or(o.MaxBody, defaultMaxBody), outage: cmp.Or(o.Outage, defaultOutage),
-		methods: newMethods(), texts: newTexts(o),
+		pageLimit: o.PageLimit, logs: d.Legacy[methodSetLevel] != nil,
+		methods: newMethods(d), texts: newTexts(d, o),
 	}
+	s.headers, _ = d.Tools.(HeaderTools)
 	for _, h := range o.AllowedHeaders {
 		if !isToken(h) {
 			return nil, errors.New("mcp: AllowedHeaders: not a header name")

@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"go/parser"
-	"go/token"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +14,8 @@ import (
 
 	"github.com/buzon-mail/buzon/shared/mcp"
 )
+
+func nothing(context.Context, *mcp.LegacyRequest) error { return nil }
 
 func TestNewRefuses(t *testing.T) {
 	ok := func() (mcp.Deps, mcp.Options) {
@@ -27,20 +26,27 @@ func TestNewRefuses(t *testing.T) {
 		t.Fatalf("the least that is needed: %v", err)
 	}
 	for name, spoil := range map[string]func(*mcp.Deps, *mcp.Options){
-		"no authenticator":    func(d *mcp.Deps, _ *mcp.Options) { d.Authenticator = nil },
-		"no challenger":       func(d *mcp.Deps, _ *mcp.Options) { d.Challenger = nil },
-		"no limiter":          func(d *mcp.Deps, _ *mcp.Options) { d.Limiter = nil },
-		"no tools":            func(d *mcp.Deps, _ *mcp.Options) { d.Tools = nil },
-		"no name":             func(_ *mcp.Deps, o *mcp.Options) { o.Name = "" },
-		"no version":          func(_ *mcp.Deps, o *mcp.Options) { o.Version = "" },
-		"negative body":       func(_ *mcp.Deps, o *mcp.Options) { o.MaxBody = -1 },
-		"negative outage":     func(_ *mcp.Deps, o *mcp.Options) { o.Outage = -1 },
-		"origin with a path":  func(_ *mcp.Deps, o *mcp.Options) { o.PublicOrigin = "https://a.test/mcp" },
-		"origin, no scheme":   func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"a.test"} },
-		"origin, wildcard":    func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"*"} },
-		"origin, other":       func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"ftp://a.test"} },
-		"origin with a user":  func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"https://u@a.test"} },
-		"origin, not a URL":   func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"https://a.test:x"} },
+		"no authenticator":   func(d *mcp.Deps, _ *mcp.Options) { d.Authenticator = nil },
+		"no challenger":      func(d *mcp.Deps, _ *mcp.Options) { d.Challenger = nil },
+		"no limiter":         func(d *mcp.Deps, _ *mcp.Options) { d.Limiter = nil },
+		"no tools":           func(d *mcp.Deps, _ *mcp.Options) { d.Tools = nil },
+		"no name":            func(_ *mcp.Deps, o *mcp.Options) { o.Name = "" },
+		"no version":         func(_ *mcp.Deps, o *mcp.Options) { o.Version = "" },
+		"negative body":      func(_ *mcp.Deps, o *mcp.Options) { o.MaxBody = -1 },
+		"negative outage":    func(_ *mcp.Deps, o *mcp.Options) { o.Outage = -1 },
+		"origin with a path": func(_ *mcp.Deps, o *mcp.Options) { o.PublicOrigin = "https://a.test/mcp" },
+		"origin, no scheme":  func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"a.test"} },
+		"origin, wildcard":   func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"*"} },
+		"origin, other":      func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"ftp://a.test"} },
+		"origin with a user": func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"https://u@a.test"} },
+		"origin, not a URL":  func(_ *mcp.Deps, o *mcp.Options) { o.AllowedOrigins = []string{"https://a.test:x"} },
+		"negative page":      func(_ *mcp.Deps, o *mcp.Options) { o.PageLimit = -1 },
+		"legacy, of ours":    func(d *mcp.Deps, _ *mcp.Options) { d.Legacy = map[string]mcp.LegacyMethod{"tools/call": nothing} },
+		"legacy, unknown":    func(d *mcp.Deps, _ *mcp.Options) { d.Legacy = map[string]mcp.LegacyMethod{"tasks/get": nothing} },
+		"legacy, nil":        func(d *mcp.Deps, _ *mcp.Options) { d.Legacy = map[string]mcp.LegacyMethod{"logging/setLevel": nil} },
+		"legacy, no resources": func(d *mcp.Deps, _ *mcp.Options) {
+			d.Legacy = map[string]mcp.LegacyMethod{"resources/subscribe": nothing}
+		},
 		"header with a space": func(_ *mcp.Deps, o *mcp.Options) { o.AllowedHeaders = []string{"a b"} },
 	} {
 		d, o := ok()
@@ -51,42 +57,16 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestImports holds the room to its arrows.
-func TestImports(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatal(len(files), err)
-	}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range f.Imports {
-			path, err := strconv.Unquote(i.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(path, ".") && path != "github.com/buzon-mail/buzon/shared/apperr" {
-				t.Errorf("%s imports %s: the protocol knows the standard library and apperr, so that others can serve their own API with it", file, path)
-			}
-		}
-	}
-}
-
 // TestWhatToolsSee: the request reaches the tools unescaped and typed, and nothing of it is run twice.
 func TestWhatToolsSee(t *testing.T) {
 	r := newRig(t, nil)
 	modern(t, r, "tools/call", `"name":"echo","arguments":{"a":1},`, "Mcp-Name", "echo", "X-Workspace-Id", "ws_1")
 	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\u0065cho","_meta":{"io.modelcontextprotocol/clientCapabilities":{"x":1}}}}`)
-	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"page \"2\""}}`)
-	if len(r.tools.calls) != 2 || len(r.tools.lists) != 1 {
+	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"`+nextCursor(t, r, "")+`"}}`)
+	if len(r.tools.calls) != 2 || len(r.tools.lists) != 2 {
 		t.Fatalf("%d calls, %d lists", len(r.tools.calls), len(r.tools.lists))
 	}
-	first, second, list := r.tools.calls[0], r.tools.calls[1], r.tools.lists[0]
+	first, second, list := r.tools.calls[0], r.tools.calls[1], r.tools.lists[1]
 	if first.Version != mcp.V20260728 || first.Name != "echo" || string(first.Arguments) != `{"a":1}` || string(first.Capabilities) != "{}" ||
 		first.Caller.GrantID() != "grant_good" || first.Header.Get("X-Workspace-Id") != "ws_1" {
 		t.Errorf("2026: %+v", first)
@@ -100,6 +80,21 @@ func TestWhatToolsSee(t *testing.T) {
 	if r.tools.released != 2 {
 		t.Errorf("Released was called %d times for 2 results", r.tools.released)
 	}
+}
+
+// nextCursor lists tools from cursor on and returns the cursor of the page after.
+func nextCursor(t *testing.T, r *rig, cursor string) string {
+	t.Helper()
+	params := ""
+	if cursor != "" {
+		params = `"cursor":"` + cursor + `",`
+	}
+	_, m := modern(t, r, "tools/list", params)
+	next, ok := members(t, m.Result)["nextCursor"].(string)
+	if !ok {
+		t.Fatalf("no cursor: %s", m.Result)
+	}
+	return next
 }
 
 // TestCanary drives an error that carries a secret through every surface: it is in the log, once, and nowhere else.
@@ -118,7 +113,9 @@ func TestCanary(t *testing.T) {
 			return w
 		},
 		"list error": func(r *rig) *httptest.ResponseRecorder {
-			w, _ := modern(t, r, "tools/list", `"cursor":"broken",`)
+			c := nextCursor(t, r, nextCursor(t, r, ""))
+			r.log.Reset()
+			w, _ := modern(t, r, "tools/list", `"cursor":"`+c+`",`)
 			return w
 		},
 		"authenticator error": func(r *rig) *httptest.ResponseRecorder {
@@ -160,16 +157,24 @@ func TestLogAllowList(t *testing.T) {
 	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "MCP-Protocol-Version", secret)
 	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Authorization", "Bearer "+secret)
 	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Origin", "https://"+secret)
+	modern(t, r, "resources/read", `"uri":"test://`+secret+`",`, "Mcp-Name", "test://"+secret)
+	modern(t, r, "tools/call", `"name":"delete","inputResponses":{"`+secret+`":5},"requestState":"`+secret+`",`, "Mcp-Name", "delete")
+	post(t, r, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"delete","arguments":{"a":"`+secret+`"},"_meta":{`+
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"progressToken":"`+secret+`"}}}`,
+		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "delete")
 	if strings.Contains(r.log.String(), secret) {
 		t.Errorf("the log holds it: %s", r.log)
 	}
 	allowed := map[string]bool{}
-	for _, k := range strings.Fields("time level msg request_id http_method method version status bytes_in bytes_out us grant tool is_error code kind cancelled cause stack") {
+	for _, k := range strings.Fields("time level msg request_id http_method method version status bytes_in bytes_out us grant tool is_error asked streamed code kind cancelled cause stack") {
 		allowed[k] = true
 	}
 	lines := strings.Split(strings.TrimSpace(r.log.String()), "\n")
-	if len(lines) != 6 {
-		t.Fatalf("%d lines for 6 requests", len(lines))
+	if len(lines) != 9 {
+		t.Fatalf("%d lines for 9 requests", len(lines))
+	}
+	if !strings.Contains(lines[8], `"asked":true`) {
+		t.Errorf("the line of a question lacks it: %s", lines[8])
 	}
 	for _, line := range lines {
 		var fields map[string]any

@@ -209,6 +209,10 @@ func TestWhoMayCall(t *testing.T) {
 			if got := errors.As(err, &scope); got != tt.scope || (got && len(scope.Scopes) != 1) {
 				t.Errorf("scope: %v", err)
 			}
+			may := w.tools.May(&mcp.CallRequest{Caller: tt.caller, Name: tt.tool})
+			if errors.Is(may, mcp.ErrUnknown) != tt.unknown || errors.As(may, &scope) != tt.scope || (may == nil) == (tt.unknown || tt.scope) {
+				t.Errorf("may: %v", may)
+			}
 		})
 	}
 	if n := w.calls.Load(); n != 1 {
@@ -243,14 +247,10 @@ func TestWorkspace(t *testing.T) {
 	}
 }
 
-func TestDestructiveNeedsConfirmation(t *testing.T) {
+func TestArgumentsComeBeforeTheQuestion(t *testing.T) {
 	w := newWorld(t)
-	got := w.must(t, "notes_delete", `{"id":"x"}`)
-	if !got.isError || !strings.Contains(got.json, `"code":"confirmation_required"`) || !strings.Contains(got.json, "fixes") {
-		t.Errorf("got %+v", got)
-	}
 	if got := w.must(t, "notes_delete", `{"id":"x","really":true}`); !strings.Contains(got.json, `"code":"invalid"`) {
-		t.Errorf("arguments were not checked first: %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if w.calls.Load() != 0 {
 		t.Error("the handler ran")

@@ -74,9 +74,18 @@ func (a *API) document(ctx context.Context, e *apperr.Error) []byte {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
+// insider is the ResponseWriter of an in-process caller that acts on a failure and need not read it back from its document.
+// What is a fault of ours it gets as any caller does: without its text.
+type insider interface {
+	Failed(e *apperr.Error)
+}
+
 // fail answers an error. It is the one edge of this room: what is our fault is logged here, once.
 func (a *API) fail(ctx context.Context, w http.ResponseWriter, operation string, err error) {
 	e := a.classify(ctx, operation, err)
+	if caller, ok := w.(insider); ok {
+		caller.Failed(e)
+	}
 	h := w.Header()
 	switch e.Kind {
 	case apperr.Unauthenticated, apperr.Forbidden:

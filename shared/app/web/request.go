@@ -68,7 +68,7 @@ func (l *logged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		l.log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("door", l.door), slog.String("method", r.Method),
 			slog.Int("status", watched.status), slog.Int64("bytes", watched.bytes), slog.String("request_id", l.id(r.Context())),
-			slog.Duration("duration", l.clock().Sub(start)))
+			slog.Int64("us", l.clock().Sub(start).Microseconds()))
 	}()
 	l.next.ServeHTTP(watched, r)
 }

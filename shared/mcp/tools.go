@@ -1,0 +1,114 @@
+package mcp
+
+import (
+	"errors"
+	"unicode/utf8"
+)
+
+func listTools(s *Server, x *exchange) *reply {
+	r, refused := s.listRequest(x)
+	if refused != nil {
+		return refused
+	}
+	list, err := s.tools.ListTools(x.r.Context(), r)
+	if err != nil {
+		return s.listFailure(x, err)
+	}
+	x.openComplete()
+	x.out = append(x.out, `"tools":[`...)
+	x.items = list.Items
+	return s.closeList(x, list.NextCursor)
+}
+
+func callTool(s *Server, x *exchange) *reply {
+	f := &x.frame
+	switch {
+	case !isText(f.name):
+		return badParams("Invalid params: name must be a string")
+	case f.arguments != nil && !isObject(f.arguments):
+		return badParams("Invalid params: arguments must be an object")
+	}
+	req := &CallRequest{
+		Caller: x.caller, Version: x.version, Name: string(unquote(f.name)),
+		Arguments: f.arguments, Header: x.r.Header,
+	}
+	if x.version.Stateless() {
+		req.Capabilities = f.capabilities
+	}
+	var refused *reply
+	if req.Input, refused = s.input(x, req.Name); refused != nil {
+		return refused
+	}
+	req.Notify = s.notifier(x)
+	result, err := s.tools.CallTool(x.r.Context(), req)
+	if errors.Is(err, ErrUnknown) {
+		return badParams("Unknown tool: " + cut(req.Name, maxEchoed))
+	}
+	x.tool = req.Name
+	if err != nil {
+		if ask, ok := errors.AsType[*Ask](err); ok && !x.version.Stateless() {
+			x.isError = true
+			err = s.renderCall(x, &CallResult{Content: Contents(x.version, Text(cannotAsk(ask))), IsError: true})
+			return s.rendered(x, err)
+		}
+		return s.handlerFailure(x, req.Name, err)
+	}
+	if result == nil {
+		return s.internal(x, errors.New("mcp: the tool returned nothing"))
+	}
+	x.released, x.isError = result.Released, result.IsError
+	return s.rendered(x, s.renderCall(x, result))
+}
+
+// rendered answers a result that can't be rendered as our own fault.
+func (s *Server) rendered(x *exchange, err error) *reply {
+	if err != nil {
+		return s.internal(x, err)
+	}
+	return nil
+}
+
+// renderCall writes a tool's result in the shape of the version served: the JSON once escaped, as text, and once as it
+// is, as structuredContent (2025-06-18 on).
+func (s *Server) renderCall(x *exchange, result *CallResult) error {
+	if !utf8.Valid(result.JSON) || !utf8.Valid(result.Content) {
+		return errors.New("mcp: the tool's result is not UTF-8")
+	}
+	x.openComplete()
+	if err := x.appendContent(result); err != nil {
+		return err
+	}
+	if result.IsError {
+		x.out = append(x.out, `,"isError":true`...)
+	}
+	return s.closeMeta(x, result.Meta)
+}
+
+func (x *exchange) appendContent(result *CallResult) error {
+	x.out = append(x.out, `"content":`...)
+	if result.JSON == nil {
+		content, err := oneLine(result.Content)
+		if err != nil {
+			return err
+		}
+		if len(content) == 0 || content[0] != '[' {
+			return errors.New("mcp: the tool's content is not an array")
+		}
+		x.out = append(x.out, content...)
+		return nil
+	}
+	x.out = append(x.out, `[{"type":"text","text":"`...)
+	x.out = appendEscaped(x.out, result.JSON)
+	x.out = append(x.out, `"}]`...)
+	if result.IsError || !x.version.AtLeast(V20250618) {
+		return nil
+	}
+	raw, err := oneLine(result.JSON)
+	if err != nil {
+		return err
+	}
+	if isObject(raw) {
+		x.out = append(append(x.out, `,"structuredContent":`...), raw...)
+	}
+	return nil
+}
