@@ -46,8 +46,9 @@ func parseRefresh(token string) (grant string, generation int64, sum []byte, ok 
 	if err != nil || generation < 1 || strconv.FormatInt(generation, 10) != parts[1] {
 		return "", 0, nil, false
 	}
+	// The decoder skips line breaks: one token has one spelling.
 	sum, err = base64.RawURLEncoding.Strict().DecodeString(parts[2])
-	return parts[0], generation, sum, err == nil
+	return parts[0], generation, sum, err == nil && encode(sum) == parts[2]
 }
 
 // verifyRefresh finds the grant of a token that we made, current or not.

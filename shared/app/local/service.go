@@ -54,6 +54,7 @@ type Service struct {
 	blobs  *dir.Store
 	queue  *queue.Queue
 	seal   *seal.Keyring
+	fixed  *seal.Keyring // of what clients keep
 	keys   *oauth.KeyRing
 	intake *pipeline.Intake
 	worker *pipeline.Worker
@@ -94,7 +95,10 @@ func New(cfg *config.Local, opts Options) (_ *Service, err error) {
 
 func (s *Service) open() (err error) {
 	dataDir, clock := s.cfg.DataDir, s.opts.Clock
-	if s.seal, err = keyring(dataDir, clock); err != nil {
+	if s.seal, err = keyring(dataDir, rootsFile, clock); err != nil {
+		return err
+	}
+	if s.fixed, err = keyring(dataDir, permanentFile, clock); err != nil {
 		return err
 	}
 	if s.keys, err = signingKeys(dataDir, clock); err != nil {
@@ -128,7 +132,8 @@ func (s *Service) wire(origin string) (err error) {
 		return err
 	}
 	s.api, err = web.New(web.Deps{
-		Store: s.store, Blobs: web.Blobs{Opener: s.blobs}, Downloads: web.Downloads{Signer: s.blobs}, Serve: s.blobs.Handler(), Seal: s.seal,
+		Store: s.store, Blobs: web.Blobs{Opener: s.blobs}, Downloads: web.Downloads{Signer: s.blobs}, Serve: s.blobs.Handler(),
+		Engine: s.engine, Seal: s.seal, Permanent: s.fixed,
 		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader,
 	}, web.Options{
 		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, PublicDiscover: s.cfg.PublicDiscover,
