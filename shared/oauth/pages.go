@@ -10,9 +10,13 @@ import (
 // show writes a page with the headers that every page has. Cross-Origin-Opener-Policy is left out: connectors open consent in
 // a pop-up and watch it close.
 func (s *Server) show(w http.ResponseWriter, status int, body []byte) {
+	s.showUnder(w, status, body, page.ContentSecurityPolicy)
+}
+
+func (s *Server) showUnder(w http.ResponseWriter, status int, body []byte, policy string) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", page.ContentSecurityPolicy)
+	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer") // addresses of these pages hold links and requests
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -20,6 +24,15 @@ func (s *Server) show(w http.ResponseWriter, status int, body []byte) {
 	h.Set("Vary", "Accept-Language")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that went away is nobody's problem
+}
+
+// showCeremony is show for a page that may ask for a passkey.
+func (s *Server) showCeremony(w http.ResponseWriter, status int, body []byte) {
+	if s.passkeys == nil {
+		s.show(w, status, body)
+		return
+	}
+	s.showUnder(w, status, body, page.ScriptPolicy(s.Issuer+PasskeyScriptPath))
 }
 
 func language(r *http.Request) string { return page.Language(r.Header.Get("Accept-Language")) }

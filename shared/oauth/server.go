@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/oauth/passkey"
 	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/seal"
 	"github.com/buzon-mail/buzon/shared/store"
@@ -20,17 +21,21 @@ import (
 // Where the endpoints stand. The well-known ones are at the root (RFC 8414 section 3: our issuer has no path) and, for
 // clients that put the resource's path into the address, under the suffix too.
 const (
-	AuthorizePath  = "/authorize"
-	TokenPath      = "/token"
-	RevokePath     = "/revoke"
-	RegisterPath   = "/register"
-	SignInPath     = "/sign-in"
-	SignOutPath    = "/sign-out"
-	ConsentPath    = "/consent"
-	DisconnectPath = "/disconnect"
-	KeysPath       = "/.well-known/jwks.json"
-	ServerPath     = "/.well-known/oauth-authorization-server"
-	OpenIDPath     = "/.well-known/openid-configuration"
+	AuthorizePath     = "/authorize"
+	TokenPath         = "/token"
+	RevokePath        = "/revoke"
+	RegisterPath      = "/register"
+	SignInPath        = "/sign-in"
+	SignOutPath       = "/sign-out"
+	ConsentPath       = "/consent"
+	DisconnectPath    = "/disconnect"
+	PasskeyPath       = "/sign-in/passkey"
+	PasskeyAddPath    = "/passkeys/add"
+	PasskeyRemovePath = "/passkeys/remove"
+	PasskeyScriptPath = "/passkey.js"
+	KeysPath          = "/.well-known/jwks.json"
+	ServerPath        = "/.well-known/oauth-authorization-server"
+	OpenIDPath        = "/.well-known/openid-configuration"
 )
 
 const (
@@ -109,12 +114,14 @@ type Server struct {
 	insecure bool // plain http on loopback: cookies can't be Secure
 	origins  *http.CrossOriginProtection
 
-	clientIDs *seal.Sealer
-	requests  *seal.Sealer
-	refresh   []byte // HMAC key of refresh tokens
-	addresses []byte // HMAC key of source addresses
-	documents [2][]byte
-	known     map[string]Scope
+	clientIDs  *seal.Sealer
+	requests   *seal.Sealer
+	ceremonies *seal.Sealer
+	passkeys   *passkey.Ceremonies // nil where the origin's host is an address
+	refresh    []byte              // HMAC key of refresh tokens
+	addresses  []byte              // HMAC key of source addresses
+	documents  [2][]byte
+	known      map[string]Scope
 }
 
 // NewServer renders what never changes.
@@ -126,7 +133,8 @@ func NewServer(d ServerDeps, o ServerOptions) (*Server, error) {
 	s := &Server{
 		ServerDeps: d, ServerOptions: o, insecure: strings.HasPrefix(o.Issuer, "http://"),
 		clientIDs: d.Permanent.Purpose("oauth/client"), requests: d.Seal.Purpose("oauth/request"),
-		refresh: d.Permanent.Derive("oauth/refresh", sha256.Size), addresses: d.Seal.Derive("oauth/address", sha256.Size),
+		ceremonies: d.Seal.Purpose("oauth/passkey"),
+		refresh:    d.Permanent.Derive("oauth/refresh", sha256.Size), addresses: d.Seal.Derive("oauth/address", sha256.Size),
 		known: make(map[string]Scope, len(o.Scopes)), origins: http.NewCrossOriginProtection(),
 	}
 	// The Host header is not asked: behind a door it may be another name than the public one.
@@ -143,6 +151,9 @@ func NewServer(d ServerDeps, o ServerOptions) (*Server, error) {
 	if s.issuer, err = NewIssuer(d.Keys, o.Issuer, o.Resource, d.Clock, d.Random); err != nil {
 		return nil, err
 	}
+	if s.passkeys, _, err = passkey.New(o.Name, o.Issuer); err != nil {
+		return nil, fmt.Errorf("oauth: %w", err)
+	}
 	verify := VerifierOptions{Issuer: o.Issuer, Audience: o.Resource, Development: o.Issuer == DevelopmentIssuer}
 	if s.verifier, err = NewVerifier(d.Keys, d.Clock, verify); err != nil {
 		return nil, err
@@ -153,16 +164,20 @@ func NewServer(d ServerDeps, o ServerOptions) (*Server, error) {
 // Routes is every path that the server serves, with its handler.
 func (s *Server) Routes() map[string]http.Handler {
 	routes := map[string]http.Handler{
-		"/":            http.HandlerFunc(s.serveStart),
-		KeysPath:       http.HandlerFunc(s.serveKeys),
-		RegisterPath:   http.HandlerFunc(s.serveRegister),
-		AuthorizePath:  http.HandlerFunc(s.serveAuthorize),
-		TokenPath:      http.HandlerFunc(s.serveToken),
-		RevokePath:     http.HandlerFunc(s.serveRevoke),
-		SignInPath:     http.HandlerFunc(s.serveSignIn),
-		SignOutPath:    s.posted(s.signOut),
-		ConsentPath:    s.posted(s.consent),
-		DisconnectPath: s.posted(s.disconnect),
+		"/":               http.HandlerFunc(s.serveStart),
+		KeysPath:          http.HandlerFunc(s.serveKeys),
+		RegisterPath:      http.HandlerFunc(s.serveRegister),
+		AuthorizePath:     http.HandlerFunc(s.serveAuthorize),
+		TokenPath:         http.HandlerFunc(s.serveToken),
+		RevokePath:        http.HandlerFunc(s.serveRevoke),
+		SignInPath:        http.HandlerFunc(s.serveSignIn),
+		SignOutPath:       s.posted(s.signOut),
+		ConsentPath:       s.posted(s.consent),
+		DisconnectPath:    s.posted(s.disconnect),
+		PasskeyPath:       s.posted(s.signInByPasskey),
+		PasskeyAddPath:    s.posted(s.addPasskey),
+		PasskeyRemovePath: s.posted(s.removePasskey),
+		PasskeyScriptPath: http.HandlerFunc(s.servePasskeyScript),
 	}
 	for _, path := range []string{ServerPath, ServerPath + resourcePath} {
 		routes[path] = document(s.documents[0])

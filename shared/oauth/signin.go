@@ -95,7 +95,11 @@ func (s *Server) signInPage(w http.ResponseWriter, r *http.Request, status int, 
 	if f["client_id"] != "" {
 		p.Again = f.again()
 	}
-	s.show(w, status, p.Write(language(r)))
+	if p.Passkey, err = s.ceremony(s.passkeys.SignIn, browser); err != nil {
+		return err
+	}
+	p.Passkey.Action = PasskeyPath
+	s.showCeremony(w, status, p.Write(language(r)))
 	return nil
 }
 
@@ -187,6 +191,11 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return s.welcome(w, r, id, waiting)
+}
+
+// welcome puts the session into the browser and goes on with what waited.
+func (s *Server) welcome(w http.ResponseWriter, r *http.Request, id string, waiting form) error {
 	s.dropSession(r)
 	s.setCookie(w, sessionCookie, id, sessionLife)
 	if waiting["client_id"] != "" {
@@ -245,7 +254,19 @@ func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, ses *session) 
 			ID: g.ID, Name: g.ClientName, Host: g.ClientHost, Since: g.Created.Format(time.DateOnly),
 		})
 	}
-	s.show(w, http.StatusOK, p.Write(language(r)))
+	rows, err := s.passkeysOf(r.Context(), ses.Person)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		p.Passkeys = append(p.Passkeys, page.Passkey{ID: row.ID, Since: row.Created.Format(time.DateOnly)})
+	}
+	begin := func() ([]byte, []byte, error) { return s.passkeys.Register(holder(ses.person, rows)) }
+	if p.Passkey, err = s.ceremony(begin, ses.hash); err != nil {
+		return err
+	}
+	p.Passkey.Action, p.Remove = PasskeyAddPath, PasskeyRemovePath
+	s.showCeremony(w, http.StatusOK, p.Write(language(r)))
 	return nil
 }
 

@@ -10,6 +10,8 @@ type SignIn struct {
 	// Link is a one-time link that was opened, and Account whose it is; empty: the person has to paste one.
 	Link, Account string
 	BadLink       bool // the link that was given does not work
+	BadPasskey    bool // the passkey that was given does not verify
+	Passkey       Ceremony
 }
 
 // Write renders the page.
@@ -22,6 +24,14 @@ func (p SignIn) Write(lang string) []byte {
 		w.raw(`<p class="warn" role="alert" id="bad">`)
 		w.say("This link is used, over or unknown. Ask for a new one.", "Este enlace está usado, caducado o no existe. Pide otro.")
 		w.raw(`</p>`)
+	}
+	if p.BadPasskey {
+		w.raw(`<p class="warn" role="alert">`)
+		w.say("This passkey is not known here. Use a link.", "Esta clave de acceso no se conoce aquí. Usa un enlace.")
+		w.raw(`</p>`)
+	}
+	if p.Passkey.Options != "" && p.Link == "" {
+		w.ceremony(p.Passkey, "get", "request", p.Request, "Sign in with a passkey", "Iniciar sesión con una clave de acceso")
 	}
 	w.raw(`<form method="post" class="card" action="`)
 	w.text(p.Action)
@@ -68,7 +78,13 @@ type SignedIn struct {
 	Revoke     string // where the form goes
 	Token      string // ties the forms to this session
 	Connection []Connection
+	Passkey    Ceremony // adds one
+	Remove     string   // where the form that removes one goes
+	Passkeys   []Passkey
 }
+
+// Passkey is one that a person registered.
+type Passkey struct{ ID, Since string }
 
 // Connection is a client that a person gave access to.
 type Connection struct {
@@ -100,7 +116,30 @@ func (p SignedIn) Write(lang string) []byte {
 	for _, c := range p.Connection {
 		w.connection(p, c)
 	}
+	w.passkeys(p)
 	return w.end()
+}
+
+func (w *writer) passkeys(p SignedIn) {
+	if p.Passkey.Options == "" {
+		return
+	}
+	w.raw(`<h2>`)
+	w.say("Passkeys", "Claves de acceso")
+	w.raw(`</h2>`)
+	for _, k := range p.Passkeys {
+		w.raw(`<form method="post" class="card" action="`)
+		w.text(p.Remove)
+		w.raw(`">`)
+		w.field("token", p.Token)
+		w.field("passkey", k.ID)
+		w.raw(`<p>`)
+		w.say("since {}", "desde {}", k.Since)
+		w.raw(`</p><button>`)
+		w.say("Remove", "Quitar")
+		w.raw(`</button></form>`)
+	}
+	w.ceremony(p.Passkey, "create", "token", p.Token, "Add a passkey", "Añadir una clave de acceso")
 }
 
 func (w *writer) connection(p SignedIn, c Connection) {
