@@ -19,10 +19,18 @@ type authenticator struct {
 }
 
 func newAuthenticator(person string) *authenticator {
-	return &authenticator{
+	a := &authenticator{
 		Authenticator: virtual.NewAuthenticatorWithOptions(virtual.AuthenticatorOptions{UserHandle: []byte(person), BackupEligible: true}),
 		rp:            virtual.RelyingParty{ID: "mail.example.com", Name: "Buzón", Origin: testOrigin},
-		key:           virtual.NewCredential(virtual.KeyTypeEC2),
+	}
+	a.newKey()
+	return a
+}
+
+// newKey draws until both coordinates have 32 bytes: the emulation drops leading zeros, which no real authenticator does.
+func (a *authenticator) newKey() {
+	for a.key = virtual.NewCredential(virtual.KeyTypeEC2); len(a.key.Key.AttestationData()) != 77; {
+		a.key = virtual.NewCredential(virtual.KeyTypeEC2)
 	}
 }
 
@@ -132,12 +140,12 @@ func TestPasskeySignInRefuses(t *testing.T) {
 			return func(url.Values) {}
 		}},
 		{"unknown passkey", 400, func(_ *site, _ *robot, a *authenticator) func(url.Values) {
-			a.key = virtual.NewCredential(virtual.KeyTypeEC2)
+			a.newKey()
 			return func(url.Values) {}
 		}},
 		{"another key under a known id", 400, func(_ *site, _ *robot, a *authenticator) func(url.Values) {
 			id := a.key.ID
-			a.key = virtual.NewCredential(virtual.KeyTypeEC2)
+			a.newKey()
 			a.key.ID = id
 			return func(url.Values) {}
 		}},

@@ -40,7 +40,7 @@ const (
 type site struct {
 	*Server
 	engine   store.Engine
-	log      *bytes.Buffer
+	log      *journal
 	mux      map[string]http.Handler
 	verifier *Verifier
 
@@ -50,6 +50,24 @@ type site struct {
 	documents map[string]string
 	fetched   []string
 	fetchErr  error
+}
+
+// journal is the log of several instances.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 func (s *site) clock() time.Time {
@@ -93,7 +111,7 @@ func newSite(t testing.TB) *site { return newSiteAt(t, testOrigin) }
 
 func newSiteAt(t testing.TB, origin string) *site {
 	t.Helper()
-	s := &site{now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), log: &bytes.Buffer{}, documents: map[string]string{
+	s := &site{now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), log: &journal{}, documents: map[string]string{
 		testClient: `{"client_id":"` + testClient + `","client_name":"App","redirect_uris":["` + testCallback + `"]}`,
 	}}
 	both := []Workspace{{"ws_1", "Support", "admin"}, {"ws_2", "Sales", "viewer"}}
