@@ -125,6 +125,11 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, f form) error
 		err = checkPrompt(f["prompt"], ses)
 	}
 	if refused, ok := errors.AsType[*redirectError](err); ok {
+		// Anybody can register a client, so a stranger who opens a link of ours must not land at its redirect at once: the
+		// person signs in first (RFC 9700 section 4.11.2, MUST, with the exception of prompt=none).
+		if ses == nil && !hasPrompt(f["prompt"], "none") {
+			return s.askSignIn(w, r, f)
+		}
 		s.logRefusal(r, "authorize", refused.code, refused)
 		s.redirect(w, r, a, url.Values{"error": {refused.code}, "error_description": {redirectText(refused.code)}})
 		return nil

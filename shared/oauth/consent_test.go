@@ -176,3 +176,44 @@ func TestAuthorizationErrors(t *testing.T) {
 		t.Errorf("query: %v", q)
 	}
 }
+
+// TestNoOpenRedirector: anybody can register a client; a link of ours must not send a stranger to it.
+func TestNoOpenRedirector(t *testing.T) {
+	s := newSite(t)
+	id := s.registered(t, "https://evil.example/")
+	for name, changes := range map[string][]string{
+		"good": {}, "no response type": {"response_type", ""}, "no challenge": {"code_challenge", ""}, "no scope that is known": {"scope", "x"},
+		"another resource": {"resource", "https://evil.example/"},
+	} {
+		b := s.robot()
+		w := b.get(t, request(id, "https://evil.example/", changes...))
+		if w.Code != http.StatusOK || w.Header().Get("Location") != "" {
+			t.Errorf("%s: a stranger was redirected: %d %q", name, w.Code, w.Header().Get("Location"))
+		}
+		f := fields(t, w, SignInPath)
+		f.Set("link", s.link(t, ana))
+		again := b.get(t, b.post(t, SignInPath, f).Header().Get("Location"))
+		if name == "good" && again.Code != http.StatusOK || name != "good" && answered(t, again, "https://evil.example/").Get("error") == "" {
+			t.Errorf("%s: after sign-in %d", name, again.Code)
+		}
+	}
+}
+
+// TestTokensOfLongClientsFit: a client id travels in every token, and tokens have a bound.
+func TestTokensOfLongClientsFit(t *testing.T) {
+	s := newSite(t)
+	var redirects []string
+	for i := range maxRedirects {
+		redirects = append(redirects, "https://app.example/"+strings.Repeat(string(rune('a'+i)), maxRedirectBytes/maxRedirects-len("https://app.example/")))
+	}
+	got, err := s.seal(registration{Name: strings.Repeat("\U00010348", maxClientName), Redirects: redirects})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.robot()
+	b.signIn(t, ana)
+	tokens := s.redeemed(t, b.approve(t, request(got.ID, redirects[0]), redirects[0]).Get("code"), got.ID, redirects[0])
+	if len(tokens.Access) > MaxTokenBytes-600 { // room for every scope and longer ids
+		t.Errorf("id of %d bytes, token of %d, at most %d", len(got.ID), len(tokens.Access), MaxTokenBytes)
+	}
+}

@@ -76,6 +76,7 @@ var requirements = []struct{ clause, test string }{
 	{"RFC 7636 4.4.1, 4.6: S256 challenge, verifier compared", "TestP20_PKCE"},
 	{"RFC 8252 7.3: MUST allow any port of a loopback redirect", "TestP04_RedirectMatching"},
 	{"RFC 8252 8.4: exact match otherwise", "TestP04_RedirectMatching"},
+	{"RFC 9700 4.11.2: MUST authenticate the person before redirecting, errors too", "TestNoOpenRedirector"},
 	{"RFC 9700 4.14: refresh token reuse is detected and ends the family", "TestP15_TwoGenerationsBackIsReuse"},
 	// RFC 7591, 7009, 8707, 8414, 9207, 9728, 9068
 	{"RFC 7591 2: unknown members MUST be ignored", "TestP14_Registration"},

@@ -61,7 +61,7 @@ func (s *Server) proven(r *http.Request, c credentials) error {
 		return err
 	}
 	if c.secret != "" || !s.knows(c.id) {
-		return challenged(refuse(codeInvalidClient, "unknown client, or a secret of a public one"))
+		return refuse(codeInvalidClient, "unknown client, or a secret of a public one")
 	}
 	return nil
 }

@@ -78,10 +78,7 @@ func wireForm(r *http.Request) (form, error) {
 }
 
 // credentials is how a client named itself.
-type credentials struct {
-	id, secret string
-	basic      bool // by header
-}
+type credentials struct{ id, secret string }
 
 // credentialsOf reads them from the header or the form (RFC 6749 section 2.3.1). Both at once are refused (section 2.3, MUST
 // NOT). Without an id nothing is looked up: a code alone must not be enough to learn anything.
@@ -91,22 +88,17 @@ func credentialsOf(r *http.Request, f form) (credentials, error) {
 	if len(headers) > 0 {
 		id, secret, ok := basic(headers)
 		if !ok {
-			return c, challenged(refuse(codeInvalidClient, "malformed Authorization header"))
+			return c, refuse(codeInvalidClient, "malformed Authorization header")
 		}
 		if c.secret != "" || c.id != "" && c.id != id {
 			return c, refuse(codeInvalidRequest, "two ways of authentication")
 		}
-		c = credentials{id, secret, true}
+		c = credentials{id, secret}
 	}
 	if c.id == "" {
-		return c, challenged(refuse(codeInvalidClient, "no client_id"))
+		return c, refuse(codeInvalidClient, "no client_id")
 	}
 	return c, nil
-}
-
-func challenged(e *wireError) *wireError {
-	e.basic = true
-	return e
 }
 
 // basic reads HTTP Basic, whose two parts are form-encoded (RFC 6749 section 2.3.1).
@@ -141,12 +133,10 @@ func (s *Server) forPerson(ctx context.Context, f form, c credentials) (*tokenRe
 		return nil, refuse(codeUnauthorizedClient, "a service account has no codes")
 	}
 	if c.secret != "" {
-		return nil, challenged(refuse(codeInvalidClient, "a secret of a public client"))
+		return nil, refuse(codeInvalidClient, "a secret of a public client")
 	}
 	if !s.knows(c.id) {
-		e := refuse(codeInvalidClient, "unknown client")
-		e.basic = c.basic
-		return nil, e
+		return nil, refuse(codeInvalidClient, "unknown client")
 	}
 	var g *storedGrant
 	var err error
@@ -203,9 +193,6 @@ func (s *Server) forService(ctx context.Context, f form, c credentials) (*tokenR
 	}
 	a, err := s.authenticate(ctx, c.id, c.secret)
 	if err != nil {
-		if e := asWire(err); e.code == codeInvalidClient {
-			return nil, challenged(e)
-		}
 		return nil, err
 	}
 	if f["resource"] != "" && !namesResource(f["resource"], s.Resource) {

@@ -19,7 +19,6 @@ type wireError struct {
 	description string
 	reason      string
 	retry       time.Duration // of a 429 or 503
-	basic       bool          // the client authenticated by header, so the answer names the scheme (RFC 6749 section 5.2, MUST)
 	cause       error
 }
 
@@ -125,7 +124,8 @@ func (s *Server) refuseWith(w http.ResponseWriter, r *http.Request, door string,
 	if e.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(e.retry/time.Second)))
 	}
-	if e.status == http.StatusUnauthorized && e.basic {
+	// RFC 6749 section 5.2 asks for the scheme when the client used the header, RFC 9110 section 15.5.2 always.
+	if e.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Basic realm="token", charset="UTF-8"`)
 	}
 	answerJSON(w, e.status, struct {
