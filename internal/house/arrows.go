@@ -18,7 +18,7 @@ const anything = "*"
 // kinds is the reason that nearly every room has for apperr.
 const kinds = "the vocabulary of failures"
 
-// arrows is DESIGN.md section 1: imports point one way. A room that is not here does not exist, one without arrows stands on
+// arrows: imports point one way. A room that is not here does not exist, one without arrows stands on
 // the standard library. It is the one list: rooms have no tests of their own for this.
 //
 //nolint:gochecknoglobals // constant table
@@ -35,6 +35,7 @@ var arrows = map[string]room{
 		"it serves any catalogue over HTTP: others put their own API behind it"},
 	"mcp": {map[string]string{"apperr": kinds, "jsonwalk": "strict frames"},
 		"it is the protocol only: no HTTP API, no catalogue, no inbox"},
+	"mcpcheck": {nil, "it judges any server from outside: what it shared with ours, both would misread alike"},
 	"optool": {map[string]string{"apperr": kinds, "op": "what it offers", "mcp": "as what it offers it", "jsonwalk": "strict arguments"},
 		"it is the only room that knows op and mcp, and it knows nothing else; a route is an http.Handler to it"},
 	"inbox": {map[string]string{"apperr": kinds}, "the domain is at the centre: no transport, no engine, no protocol"},

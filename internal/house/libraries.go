@@ -39,8 +39,8 @@ var libraries = map[string]library{
 	"go.etcd.io/bbolt":                           {[]string{"store/embedded"}, "the file of one engine"},
 	"github.com/santhosh-tekuri/jsonschema":      {[]string{"testkit"}, "2.5 ms of start-up: tests only"},
 
-	"net/http":      {[]string{"op", "rest", "mcp", "optool", "oauth", "safehttp", "lambdaedge", "inboxops", "app", "testkit", "functions", "outmail", "blob", "store", "queue"}, "the domain, the mail parser and the pipeline know no HTTP"},
-	"net":           {[]string{"app", "config", "lambdaedge", "mcp", "smtpd", "safehttp", "outmail", "testkit"}, "only what serves or dials opens connections"},
+	"net/http":      {[]string{"op", "rest", "mcp", "mcpcheck", "optool", "oauth", "safehttp", "lambdaedge", "inboxops", "app", "testkit", "functions", "outmail", "blob", "store", "queue"}, "the domain, the mail parser and the pipeline know no HTTP"},
+	"net":           {[]string{"mcpcheck", "app", "config", "lambdaedge", "mcp", "smtpd", "safehttp", "outmail", "testkit"}, "only what serves or dials opens connections"},
 	"net/netip":     {[]string{anything}, "addresses are values"},
 	"net/url":       {[]string{anything}, "so are these"},
 	"net/mail":      {[]string{anything}, "its dates and addresses are values"},

@@ -292,11 +292,6 @@ func TestPooledBuffersStayApart(t *testing.T) {
 	wg.Wait()
 }
 
-type free struct{}
-
-func (free) Take(context.Context, string) mcp.Limit { return mcp.Limit{Allowed: true} }
-func (free) Peek(context.Context, string) mcp.Limit { return mcp.Limit{Allowed: true} }
-
 // echo returns the arguments themselves.
 type echo struct{}
 

@@ -59,7 +59,7 @@ func (c *call) readQuery() error {
 			continue
 		}
 		if message := c.judge(p); message != "" {
-			fault = fault.At("query."+brief(p.name), message)
+			fault = fault.At("query."+op.Brief(p.name), message)
 			continue
 		}
 		c.query = append(c.query, p)
@@ -109,15 +109,6 @@ func allowedQuery(params []parameter) string {
 		names[i] = p.name
 	}
 	return "The parameters are: " + strings.Join(names, ", ") + "."
-}
-
-// brief cuts a name that a caller made up, so that a reply can't be made huge.
-func brief(name string) string {
-	const most = 64
-	if len(name) <= most {
-		return name
-	}
-	return strings.ToValidUTF8(name[:most], "")
 }
 
 // body is a request body in memory.

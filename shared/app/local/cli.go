@@ -39,6 +39,7 @@ type grammar struct {
 	Token   tokenCommand   `cmd:"" help:"Print an access token for a person. Loopback services only."`
 	Event   eventCommand   `cmd:"" help:"Fill the tokens into an event file for the emulated Lambda function and print it."`
 	Backup  backupCommand  `cmd:"" help:"Write store, blobs and secrets into one tar archive. The service may run."`
+	Check   checkCommand   `cmd:"" help:"Check any MCP server in the world from outside. Exit code: 0 nothing failed, 1 something did, 2 it could not be checked."`
 }
 
 type orgCommand struct {
@@ -71,11 +72,7 @@ func Main(ctx context.Context, p Process) int {
 		report(p.Stderr, fmt.Errorf("%w; see buzon --help", err))
 		return 2
 	}
-	if err := parsed.Run(); err != nil {
-		report(p.Stderr, err)
-		return 1
-	}
-	return 0
+	return p.status(parsed.Run())
 }
 
 // report says what failed and what to do about it.

@@ -1,5 +1,5 @@
 // Package local is the whole service in one process: HTTP, SMTP and the worker over the embedded engine, and the buzon
-// command line. Everything lies in one data folder.
+// command line. Everything lies in one data folder. It must know neither Lambda nor an engine that needs another machine.
 package local
 
 import (
@@ -248,7 +248,7 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	sweeper.Go(func() { s.sweep(work) })
 	go func() { worker <- runner.Run(work) }()
 	verbs := s.admin.serveAdmin(adminListener)
-	go func() { failures <- serving("HTTP", site.Serve(s.http)) }()
+	go func() { failures <- serving("HTTP", site.Serve(stallListener{s.http})) }()
 	go func() { failures <- serving("SMTP", mail.Serve(s.smtp)) }()
 	stop = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

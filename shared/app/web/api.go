@@ -1,6 +1,6 @@
 // Package web joins the rooms into the service's HTTP side: the MCP endpoint, the REST API, the authorization server with its
-// pages, the metadata of the protected resource, downloads and the health check, over whatever engines it is given. The Lambda function and the local process
-// serve the same handler.
+// pages, the metadata of the protected resource, downloads and the health check, over whatever engines it is given. The Lambda
+// function and the local process serve the same handler. It chooses no engine and must know neither Lambda nor the command line.
 package web
 
 import (

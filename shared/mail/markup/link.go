@@ -26,13 +26,6 @@ const (
 	SignalNestedURL    Signal = "nested_url" // an address inside the query, as redirects have
 )
 
-// Signals lists every signal.
-func Signals() []Signal {
-	return []Signal{
-		SignalTextMismatch, SignalPunycode, SignalNonASCIIHost, SignalIPHost, SignalUserinfo, SignalPort, SignalInsecure, SignalNestedURL,
-	}
-}
-
 // Link is an address that a person can follow.
 type Link struct {
 	URL     string // absolute, ASCII
