@@ -24,6 +24,7 @@ var libraries = map[string]library{
 	"github.com/go-jose/go-jose":                 {[]string{"oauth"}, "tokens are signed and verified in one place"},
 	"code.dny.dev/ssrf":                          {[]string{"safehttp"}, "addresses that others chose are judged in one place"},
 	"github.com/coreos/go-oidc":                  {[]string{"oauth"}, "sign-in is in one place"},
+	"golang.org/x/oauth2":                        {[]string{"oauth"}, "go-oidc's half that redeems the code; sign-in is in one place"},
 	"github.com/go-webauthn":                     {[]string{"oauth"}, "sign-in is in one place"},
 	"github.com/alecthomas/kong":                 {[]string{"app/local"}, "only the command line parses arguments"},
 	"github.com/emersion/go-smtp":                {[]string{"smtpd", "outmail", "testkit"}, "SMTP is spoken at its edge"},

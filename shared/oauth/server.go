@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/oauth/passkey"
+	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/seal"
 	"github.com/buzon-mail/buzon/shared/store"
@@ -21,21 +22,23 @@ import (
 // Where the endpoints stand. The well-known ones are at the root (RFC 8414 section 3: our issuer has no path) and, for
 // clients that put the resource's path into the address, under the suffix too.
 const (
-	AuthorizePath     = "/authorize"
-	TokenPath         = "/token"
-	RevokePath        = "/revoke"
-	RegisterPath      = "/register"
-	SignInPath        = "/sign-in"
-	SignOutPath       = "/sign-out"
-	ConsentPath       = "/consent"
-	DisconnectPath    = "/disconnect"
-	PasskeyPath       = "/sign-in/passkey"
-	PasskeyAddPath    = "/passkeys/add"
-	PasskeyRemovePath = "/passkeys/remove"
-	PasskeyScriptPath = "/passkey.js"
-	KeysPath          = "/.well-known/jwks.json"
-	ServerPath        = "/.well-known/oauth-authorization-server"
-	OpenIDPath        = "/.well-known/openid-configuration"
+	AuthorizePath      = "/authorize"
+	TokenPath          = "/token"
+	RevokePath         = "/revoke"
+	RegisterPath       = "/register"
+	SignInPath         = "/sign-in"
+	SignOutPath        = "/sign-out"
+	ConsentPath        = "/consent"
+	DisconnectPath     = "/disconnect"
+	PasskeyPath        = "/sign-in/passkey"
+	PasskeyAddPath     = "/passkeys/add"
+	PasskeyRemovePath  = "/passkeys/remove"
+	PasskeyScriptPath  = "/passkey.js"
+	UpstreamPath       = "/sign-in/upstream"
+	UpstreamReturnPath = "/sign-in/upstream/return"
+	KeysPath           = "/.well-known/jwks.json"
+	ServerPath         = "/.well-known/oauth-authorization-server"
+	OpenIDPath         = "/.well-known/openid-configuration"
 )
 
 const (
@@ -66,6 +69,8 @@ type Workspace struct {
 type People interface {
 	// Person finds by id; *apperr.Error of kind not_found for who is gone.
 	Person(ctx context.Context, id string) (Person, error)
+	// PersonByEmail finds by address, of any case; the same error. Only who signs in upstream is looked up so.
+	PersonByEmail(ctx context.Context, email string) (Person, error)
 }
 
 // Scope is one that can be granted.
@@ -91,6 +96,7 @@ type ServerDeps struct {
 	Keys      *KeyRing
 	People    People
 	Fetcher   Fetcher
+	Transport http.RoundTripper // to the provider; the standard one when nil
 	Logger    *slog.Logger
 	Clock     func() time.Time
 	Random    io.Reader
@@ -98,11 +104,12 @@ type ServerDeps struct {
 
 // ServerOptions is how the server presents itself.
 type ServerOptions struct {
-	Issuer   string  // the public origin, byte-equal in metadata, tokens and iss parameters
-	Resource string  // the canonical resource identifier, audience of all tokens
-	Name     string  // of the service, for people
-	Key      string  // of the service, in clients' configuration files
-	Scopes   []Scope // the whole vocabulary; a request without scope asks for those that are not reserved
+	Issuer   string           // the public origin, byte-equal in metadata, tokens and iss parameters
+	Resource string           // the canonical resource identifier, audience of all tokens
+	Name     string           // of the service, for people
+	Key      string           // of the service, in clients' configuration files
+	Scopes   []Scope          // the whole vocabulary; a request without scope asks for those that are not reserved
+	Upstream *upstream.Config // an OpenID provider where people may sign in too; nil: none
 }
 
 // Server is the authorization server: the endpoints, the pages and what they keep.
@@ -117,6 +124,8 @@ type Server struct {
 	clientIDs  *seal.Sealer
 	requests   *seal.Sealer
 	ceremonies *seal.Sealer
+	trips      *seal.Sealer
+	upstream   *upstream.Provider  // nil: none
 	passkeys   *passkey.Ceremonies // nil where the origin's host is an address
 	refresh    []byte              // HMAC key of refresh tokens
 	addresses  []byte              // HMAC key of source addresses
@@ -133,8 +142,8 @@ func NewServer(d ServerDeps, o ServerOptions) (*Server, error) {
 	s := &Server{
 		ServerDeps: d, ServerOptions: o, insecure: strings.HasPrefix(o.Issuer, "http://"),
 		clientIDs: d.Permanent.Purpose("oauth/client"), requests: d.Seal.Purpose("oauth/request"),
-		ceremonies: d.Seal.Purpose("oauth/passkey"),
-		refresh:    d.Permanent.Derive("oauth/refresh", sha256.Size), addresses: d.Seal.Derive("oauth/address", sha256.Size),
+		ceremonies: d.Seal.Purpose("oauth/passkey"), trips: d.Seal.Purpose("oauth/trip"),
+		refresh: d.Permanent.Derive("oauth/refresh", sha256.Size), addresses: d.Seal.Derive("oauth/address", sha256.Size),
 		known: make(map[string]Scope, len(o.Scopes)), origins: http.NewCrossOriginProtection(),
 	}
 	// The Host header is not asked: behind a door it may be another name than the public one.
@@ -153,6 +162,11 @@ func NewServer(d ServerDeps, o ServerOptions) (*Server, error) {
 	}
 	if s.passkeys, _, err = passkey.New(o.Name, o.Issuer); err != nil {
 		return nil, fmt.Errorf("oauth: %w", err)
+	}
+	if o.Upstream != nil {
+		if s.upstream, err = upstream.New(*o.Upstream, o.Issuer+UpstreamReturnPath, d.Clock, d.Transport); err != nil {
+			return nil, fmt.Errorf("oauth: %w", err)
+		}
 	}
 	verify := VerifierOptions{Issuer: o.Issuer, Audience: o.Resource, Development: o.Issuer == DevelopmentIssuer}
 	if s.verifier, err = NewVerifier(d.Keys, d.Clock, verify); err != nil {
@@ -178,6 +192,10 @@ func (s *Server) Routes() map[string]http.Handler {
 		PasskeyAddPath:    s.posted(s.addPasskey),
 		PasskeyRemovePath: s.posted(s.removePasskey),
 		PasskeyScriptPath: http.HandlerFunc(s.servePasskeyScript),
+	}
+	if s.upstream != nil {
+		routes[UpstreamPath] = s.posted(s.signInUpstream)
+		routes[UpstreamReturnPath] = http.HandlerFunc(s.serveUpstream)
 	}
 	for _, path := range []string{ServerPath, ServerPath + resourcePath} {
 		routes[path] = document(s.documents[0])

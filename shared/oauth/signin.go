@@ -99,6 +99,9 @@ func (s *Server) signInPage(w http.ResponseWriter, r *http.Request, status int, 
 		return err
 	}
 	p.Passkey.Action = PasskeyPath
+	if s.upstream != nil {
+		p.Upstream, p.UpstreamPath = s.upstream.Name, UpstreamPath
+	}
 	s.showCeremony(w, status, p.Write(language(r)))
 	return nil
 }

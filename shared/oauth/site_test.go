@@ -92,6 +92,18 @@ func (s *site) Person(_ context.Context, id string) (Person, error) {
 	return Person{}, apperr.New(apperr.NotFound, "", "nobody")
 }
 
+// PersonByEmail serves the people of the test.
+func (s *site) PersonByEmail(_ context.Context, email string) (Person, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.people {
+		if p.Email == email {
+			return p, nil
+		}
+	}
+	return Person{}, apperr.New(apperr.NotFound, "", "nobody")
+}
+
 // Do serves the documents of the test.
 func (s *site) Do(_ context.Context, r safehttp.Request) (*safehttp.Response, error) {
 	s.mu.Lock()

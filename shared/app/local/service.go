@@ -25,6 +25,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/oauth"
+	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/pipeline"
 	queue "github.com/buzon-mail/buzon/shared/queue/embedded"
 	"github.com/buzon-mail/buzon/shared/seal"
@@ -138,6 +139,7 @@ func (s *Service) wire(origin string) (err error) {
 	}, web.Options{
 		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, PublicDiscover: s.cfg.PublicDiscover,
 		PerMinute: s.cfg.Rates.PerMinute, OutwardMinute: s.cfg.Rates.OutwardPerMinute, Version: s.version,
+		Upstream: provider(s.cfg.Upstream),
 	})
 	if err != nil {
 		return err
@@ -160,6 +162,14 @@ func (s *Service) pipeline() (err error) {
 		Logger: s.log, Clock: s.opts.Clock,
 	}, pipeline.WorkerOptions{})
 	return err
+}
+
+// provider is the configured one; nil when there is none.
+func provider(c *config.Upstream) *upstream.Config {
+	if c == nil {
+		return nil
+	}
+	return &upstream.Config{Issuer: c.Issuer, ClientID: c.ClientID, Secret: c.Secret.Reveal(), Name: c.Name, Allow: c.Allow}
 }
 
 // Close closes the store. Only for a service that does not run.

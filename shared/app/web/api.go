@@ -19,6 +19,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/mcp"
 	"github.com/buzon-mail/buzon/shared/oauth"
+	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/op"
 	"github.com/buzon-mail/buzon/shared/optool"
 	"github.com/buzon-mail/buzon/shared/ratelimit"
@@ -60,9 +61,10 @@ type Options struct {
 	AllowedOrigins []string
 	LocalHosts     bool // a local process
 	PublicDiscover bool
-	PerMinute      int    // requests a grant; 0: not limited
-	OutwardMinute  int    // of them, operations that let something out; 0: not limited
-	Version        string // of the build
+	PerMinute      int              // requests a grant; 0: not limited
+	OutwardMinute  int              // of them, operations that let something out; 0: not limited
+	Version        string           // of the build
+	Upstream       *upstream.Config // where people may sign in too; nil: nowhere
 }
 
 // API is the service's HTTP side.
@@ -181,6 +183,7 @@ func (b *builder) authorization() error {
 		Logger: b.Logger, Clock: b.Clock, Random: b.Random,
 	}, oauth.ServerOptions{
 		Issuer: b.Issuer, Resource: b.Audience, Name: "Buzón", Key: "buzon", Scopes: members.grantable(b.catalogue.Vocabulary),
+		Upstream: b.Upstream,
 	})
 	if err != nil {
 		return fmt.Errorf("web: %w", err)

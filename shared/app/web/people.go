@@ -52,6 +52,15 @@ func (p *people) Person(ctx context.Context, id string) (oauth.Person, error) {
 	return out, nil
 }
 
+// PersonByEmail finds a member by address.
+func (p *people) PersonByEmail(ctx context.Context, email string) (oauth.Person, error) {
+	m, err := p.store.UserByEmail(ctx, email)
+	if err != nil {
+		return oauth.Person{}, err //nolint:wrapcheck // the store names the step
+	}
+	return p.Person(ctx, m.User)
+}
+
 // grantable is the scopes that some operation wants, with their words. The person may take out what changes anything, and
 // the sight of one-time codes.
 func (p *people) grantable(v *op.Vocabulary) []oauth.Scope {

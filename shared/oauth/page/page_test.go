@@ -38,7 +38,7 @@ func pages(lang, s string) map[string][]byte {
 		"done": SignedIn{
 			s, s, s, s, s, []Connection{{s, s, s, s}, {s, s, "", s}, {s, "", "", s}}, Ceremony{s, s, s, s}, s, []Passkey{{s, s}},
 		}.Write(lang),
-		"passkey": SignIn{Service: s, Passkey: Ceremony{s, s, s, s}, BadPasskey: true}.Write(lang),
+		"passkey": SignIn{Service: s, Passkey: Ceremony{s, s, s, s}, BadPasskey: true, Upstream: s, UpstreamPath: s}.Write(lang),
 		"consent": Consent{
 			Service: s, Action: s, SignOut: s, Token: s, Request: s, Redirect: s, Local: true, Loopback: true, Name: s, Account: s, Group: s,
 			Resource: s, Days: s, Idle: s, Workspaces: []Choice{{s, s, s}, {s, s, s}}, Scopes: []Permission{{s, s, true}, {s, s, false}}, Lost: 1,

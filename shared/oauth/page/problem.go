@@ -12,6 +12,7 @@ const (
 	SignInNeeded                  // asked not to ask, but somebody has to sign in
 	StaleForm                     // of another browser, answered already, or too old
 	BadLink                       // a one-time link that is used, over or unknown
+	NotInvited                    // signed in elsewhere, and nobody here
 	TooMany                       // too many attempts
 	Unavailable                   // ours to mend
 	problems                      // the number of problems
@@ -28,6 +29,7 @@ var problemTitles = [problems]sentence{
 	SignInNeeded:   {"Somebody has to sign in", "Alguien tiene que iniciar sesión"},
 	StaleForm:      {"This page is no longer valid", "Esta página ya no es válida"},
 	BadLink:        {"This sign-in link does not work", "Este enlace de acceso no funciona"},
+	NotInvited:     {"You can't come in with this account", "No puedes entrar con esta cuenta"},
 	TooMany:        {"Too many attempts", "Demasiados intentos"},
 	Unavailable:    {"The service can't answer now", "El servicio no puede responder ahora"},
 }
@@ -41,6 +43,7 @@ var problemTexts = [problems]sentence{
 	SignInNeeded:   {"Go back to your app and connect again.", "Vuelve a tu aplicación y conéctala otra vez."},
 	StaleForm:      {"It was answered already, is too old, or belongs to another browser. Go back to your app and connect again.", "Ya se ha respondido, es demasiado antigua o es de otro navegador. Vuelve a tu aplicación y conéctala otra vez."},
 	BadLink:        {"A link works once and for 15 minutes. Ask whoever runs this service for a new one.", "Un enlace sirve una vez y durante 15 minutos. Pide otro a quien gestiona este servicio."},
+	NotInvited:     {"Its address is not verified, or not a member's. Ask whoever runs this service.", "Su dirección no está verificada o no es de ningún miembro. Pregunta a quien gestiona este servicio."},
 	TooMany:        {"Wait a minute and try again.", "Espera un minuto e inténtalo de nuevo."},
 	Unavailable:    {"Try again in a moment.", "Inténtalo de nuevo en un momento."},
 }

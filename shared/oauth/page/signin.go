@@ -12,6 +12,8 @@ type SignIn struct {
 	BadLink       bool // the link that was given does not work
 	BadPasskey    bool // the passkey that was given does not verify
 	Passkey       Ceremony
+	Upstream      string // name of a provider where people can sign in; empty: there is none
+	UpstreamPath  string // where that form goes
 }
 
 // Write renders the page.
@@ -30,9 +32,7 @@ func (p SignIn) Write(lang string) []byte {
 		w.say("This passkey is not known here. Use a link.", "Esta clave de acceso no se conoce aquí. Usa un enlace.")
 		w.raw(`</p>`)
 	}
-	if p.Passkey.Options != "" && p.Link == "" {
-		w.ceremony(p.Passkey, "get", "request", p.Request, "Sign in with a passkey", "Iniciar sesión con una clave de acceso")
-	}
+	w.others(p)
 	w.raw(`<form method="post" class="card" action="`)
 	w.text(p.Action)
 	w.raw(`">`)
@@ -68,6 +68,22 @@ func (p SignIn) Write(lang string) []byte {
 		w.raw(`</a></p>`)
 	}
 	return w.end()
+}
+
+// others writes the ways in beside the link.
+func (w *writer) others(p SignIn) {
+	if p.Passkey.Options != "" && p.Link == "" {
+		w.ceremony(p.Passkey, "get", "request", p.Request, "Sign in with a passkey", "Iniciar sesión con una clave de acceso")
+	}
+	if p.Upstream != "" && p.Link == "" {
+		w.raw(`<form method="post" class="card" action="`)
+		w.text(p.UpstreamPath)
+		w.raw(`">`)
+		w.field("request", p.Request)
+		w.raw(`<button class="main">`)
+		w.say("Sign in with {}", "Iniciar sesión con {}", p.Upstream)
+		w.raw(`</button></form>`)
+	}
 }
 
 // SignedIn is what a person sees who is signed in and has nothing to answer.
