@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/blob/dir"
 	"github.com/buzon-mail/buzon/shared/config"
@@ -78,7 +79,7 @@ func New(cfg *config.Local, opts Options) (_ *Service, err error) {
 	if opts.Build == "" {
 		opts.Build = web.Unreleased
 	}
-	s := &Service{cfg: cfg, opts: opts, version: opts.Build, log: slog.New(slog.NewJSONHandler(opts.Log, nil)), origin: cfg.PublicURL}
+	s := &Service{cfg: cfg, opts: opts, version: opts.Build, log: jsonlog.New(opts.Log), origin: cfg.PublicURL}
 	if err := prepare(cfg.DataDir); err != nil {
 		return nil, err
 	}

@@ -170,7 +170,7 @@ func (b *builder) access() error {
 
 // authorization makes the server that lets clients in.
 func (b *builder) authorization() error {
-	members, err := newPeople(b.Store)
+	people, err := newMembers(b.Store)
 	if err != nil {
 		return err
 	}
@@ -179,10 +179,10 @@ func (b *builder) authorization() error {
 		fetcher = safehttp.New(safehttp.Options{})
 	}
 	b.oauth, err = oauth.NewServer(oauth.ServerDeps{
-		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: members, Fetcher: fetcher,
+		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: people, Fetcher: fetcher,
 		Logger: b.Logger, Clock: b.Clock, Random: b.Random,
 	}, oauth.ServerOptions{
-		Issuer: b.Issuer, Resource: b.Audience, Name: "Buzón", Key: "buzon", Scopes: members.grantable(b.catalogue.Vocabulary),
+		Issuer: b.Issuer, Resource: b.Audience, Name: "Buzón", Key: "buzon", Scopes: people.grantable(b.catalogue.Vocabulary),
 		Upstream: b.Upstream,
 	})
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/buzon-mail/buzon/shared/op"
 )
 
-// people tells the authorization server who the inbox's members are.
-type people struct {
+// members tells the authorization server who the inbox's members are.
+type members struct {
 	store  *inboxstore.Store
 	scopes map[op.Role][]string // of use to each role
 }
 
-func newPeople(store *inboxstore.Store) (*people, error) {
-	p := &people{store: store, scopes: map[op.Role][]string{}}
+func newMembers(store *inboxstore.Store) (*members, error) {
+	p := &members{store: store, scopes: map[op.Role][]string{}}
 	for _, role := range []op.Role{op.NoRole, op.Viewer, op.Operator, op.Admin, op.Owner} {
 		names, err := inboxops.ScopesOf(role)
 		if err != nil {
@@ -33,7 +33,7 @@ func newPeople(store *inboxstore.Store) (*people, error) {
 }
 
 // Person finds a member with the workspaces they reach.
-func (p *people) Person(ctx context.Context, id string) (oauth.Person, error) {
+func (p *members) Person(ctx context.Context, id string) (oauth.Person, error) {
 	found, err := p.store.Principal(ctx, id)
 	if err != nil {
 		return oauth.Person{}, err //nolint:wrapcheck // the store names the step
@@ -53,7 +53,7 @@ func (p *people) Person(ctx context.Context, id string) (oauth.Person, error) {
 }
 
 // PersonByEmail finds a member by address.
-func (p *people) PersonByEmail(ctx context.Context, email string) (oauth.Person, error) {
+func (p *members) PersonByEmail(ctx context.Context, email string) (oauth.Person, error) {
 	m, err := p.store.UserByEmail(ctx, email)
 	if err != nil {
 		return oauth.Person{}, err //nolint:wrapcheck // the store names the step
@@ -63,7 +63,7 @@ func (p *people) PersonByEmail(ctx context.Context, email string) (oauth.Person,
 
 // grantable is the scopes that some operation wants, with their words. The person may take out what changes anything, and
 // the sight of one-time codes.
-func (p *people) grantable(v *op.Vocabulary) []oauth.Scope {
+func (p *members) grantable(v *op.Vocabulary) []oauth.Scope {
 	var all []oauth.Scope
 	for _, s := range v.All() {
 		if slices.Contains(p.scopes[op.Owner], s.Name) {
@@ -109,11 +109,11 @@ var scopesInSpanish = map[string]string{
 }
 
 // account is a service account as the identity sees a person: its role in the workspaces it reaches.
-func account(ctx context.Context, store *inboxstore.Store, a oauth.ServiceAccount) (inbox.Principal, error) {
+func account(ctx context.Context, d Directory, a oauth.ServiceAccount) (inbox.Principal, error) {
 	p := inbox.Principal{Member: inbox.Member{User: a.ID, Organization: a.Organization, Role: inbox.Role(a.Role)}}
-	all, err := store.Workspaces(ctx, a.Organization)
+	all, err := d.Workspaces(ctx, a.Organization)
 	if err != nil {
-		return p, err //nolint:wrapcheck // the store names the step
+		return p, err //nolint:wrapcheck // the directory names the step
 	}
 	for _, w := range all {
 		if a.Workspace == "" || a.Workspace == w.ID {

@@ -29,7 +29,7 @@ func TestWhatChangesAnythingCanBeTakenOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newPeople(nil)
+	p, err := newMembers(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,7 @@ const (
 	maxAll    = 100
 	reach     = 14 // words around a candidate that count
 	threshold = 0.35
+	maxWord   = 40 // bytes; words and their capital letters are shorter
 )
 
 // Listed is how many codes of a mail are worth listing.
@@ -94,6 +95,9 @@ func All(subject, text string) []Code {
 		text = text[:maxText]
 	}
 	subject, text = asciiDigits(subject), asciiDigits(text)
+	if !strings.ContainsAny(subject, "0123456789") && !strings.ContainsAny(text, "0123456789") {
+		return nil // no candidate is without a digit
+	}
 	tokens := tokenize(make([]token, 0, (len(subject)+len(text))/5+8), subject, 0)
 	inSubject := len(tokens)
 	var about uint16
@@ -342,10 +346,13 @@ func classOf(w string) uint16 {
 	if c := w[0]; c >= '0' && c <= '9' && len(w) > 3 {
 		return 0
 	}
+	if len(w) > maxWord {
+		return 0
+	}
 	if class, ok := words[w]; ok {
 		return class
 	}
-	if upper := strings.IndexFunc(w, unicode.IsUpper); upper >= 0 && len(w) <= 40 && utf8.ValidString(w) {
+	if upper := strings.IndexFunc(w, unicode.IsUpper); upper >= 0 && utf8.ValidString(w) {
 		return words[strings.ToLower(w)]
 	}
 	return 0
