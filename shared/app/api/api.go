@@ -43,7 +43,7 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 	}
 	handler, err := web.New(web.Deps{
 		Store: e.store, Blobs: web.Blobs{Opener: e.blobs}, Downloads: web.Downloads{Signer: e.blobs}, Serve: e.blobs.Handler(),
-		Seal: e.seal, Keys: e.keys, Logger: log, Clock: time.Now, Random: rand.Reader, RequestID: requestID,
+		Engine: e.engine, Seal: e.seal, Permanent: e.seal, Keys: e.keys, Logger: log, Clock: time.Now, Random: rand.Reader, RequestID: requestID,
 	}, web.Options{
 		Origin: e.origin, Issuer: e.issuer, Audience: e.audience, Development: true, AllowedOrigins: cfg.AllowedOrigins,
 		PublicDiscover: cfg.PublicDiscover, PerMinute: cfg.Rates.PerMinute, OutwardMinute: cfg.Rates.OutwardPerMinute, Version: build,

@@ -26,6 +26,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/oauth"
+	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/pipeline"
 	queue "github.com/buzon-mail/buzon/shared/queue/embedded"
 	"github.com/buzon-mail/buzon/shared/seal"
@@ -55,6 +56,7 @@ type Service struct {
 	blobs  *dir.Store
 	queue  *queue.Queue
 	seal   *seal.Keyring
+	fixed  *seal.Keyring // of what clients keep
 	keys   *oauth.KeyRing
 	intake *pipeline.Intake
 	worker *pipeline.Worker
@@ -95,7 +97,10 @@ func New(cfg *config.Local, opts Options) (_ *Service, err error) {
 
 func (s *Service) open() (err error) {
 	dataDir, clock := s.cfg.DataDir, s.opts.Clock
-	if s.seal, err = keyring(dataDir, clock); err != nil {
+	if s.seal, err = keyring(dataDir, rootsFile, clock); err != nil {
+		return err
+	}
+	if s.fixed, err = keyring(dataDir, permanentFile, clock); err != nil {
 		return err
 	}
 	if s.keys, err = signingKeys(dataDir, clock); err != nil {
@@ -129,11 +134,13 @@ func (s *Service) wire(origin string) (err error) {
 		return err
 	}
 	s.api, err = web.New(web.Deps{
-		Store: s.store, Blobs: web.Blobs{Opener: s.blobs}, Downloads: web.Downloads{Signer: s.blobs}, Serve: s.blobs.Handler(), Seal: s.seal,
+		Store: s.store, Blobs: web.Blobs{Opener: s.blobs}, Downloads: web.Downloads{Signer: s.blobs}, Serve: s.blobs.Handler(),
+		Engine: s.engine, Seal: s.seal, Permanent: s.fixed,
 		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader,
 	}, web.Options{
 		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, PublicDiscover: s.cfg.PublicDiscover,
 		PerMinute: s.cfg.Rates.PerMinute, OutwardMinute: s.cfg.Rates.OutwardPerMinute, Version: s.version,
+		Upstream: provider(s.cfg.Upstream),
 	})
 	if err != nil {
 		return err
@@ -156,6 +163,14 @@ func (s *Service) pipeline() (err error) {
 		Logger: s.log, Clock: s.opts.Clock,
 	}, pipeline.WorkerOptions{})
 	return err
+}
+
+// provider is the configured one; nil when there is none.
+func provider(c *config.Upstream) *upstream.Config {
+	if c == nil {
+		return nil
+	}
+	return &upstream.Config{Issuer: c.Issuer, ClientID: c.ClientID, Secret: c.Secret.Reveal(), Name: c.Name, Allow: c.Allow}
 }
 
 // Close closes the store. Only for a service that does not run.

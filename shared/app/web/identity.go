@@ -21,10 +21,23 @@ const freshness = 30 * time.Second
 // callers bounds the cache of verified callers.
 const callers = 4096
 
+// CommandLine is the client of tokens that the command line mints for a loopback service. They have no grant to revoke.
+const CommandLine = "buzon-cli"
+
 // Directory knows people and what they reach.
 type Directory interface {
 	// Principal is a person with the workspaces they reach; *apperr.Error not_found when there is none.
 	Principal(ctx context.Context, user string) (inbox.Principal, error)
+	// Workspaces lists those of an organization.
+	Workspaces(ctx context.Context, org string) ([]inbox.Workspace, error)
+}
+
+// Grants knows what was revoked.
+type Grants interface {
+	// GrantActive is false for a grant, or service account, that is revoked, over or unknown.
+	GrantActive(ctx context.Context, id string) (bool, error)
+	// ServiceAccount finds one by id; *apperr.Error not_found when there is none.
+	ServiceAccount(ctx context.Context, id string) (oauth.ServiceAccount, error)
 }
 
 // identity turns a bearer token into a caller: what the token says, narrowed to what the person may do now. The answer is
@@ -32,6 +45,7 @@ type Directory interface {
 type identity struct {
 	verifier   *oauth.Verifier
 	directory  Directory
+	grants     Grants
 	vocabulary *op.Vocabulary
 	clock      func() time.Time
 
@@ -44,8 +58,10 @@ type known struct {
 	until  time.Time
 }
 
-func newIdentity(v *oauth.Verifier, d Directory, vocabulary *op.Vocabulary, clock func() time.Time) *identity {
-	return &identity{verifier: v, directory: d, vocabulary: vocabulary, clock: clock, seen: map[[sha256.Size]byte]known{}}
+func newIdentity(v *oauth.Verifier, d Directory, g Grants, vocabulary *op.Vocabulary, clock func() time.Time) *identity {
+	return &identity{
+		verifier: v, directory: d, grants: g, vocabulary: vocabulary, clock: clock, seen: map[[sha256.Size]byte]known{},
+	}
 }
 
 // Authenticate serves the REST surface. The cache is asked before the header is taken apart: what is in it came from the
@@ -119,16 +135,15 @@ func (i *identity) remember(sum [sha256.Size]byte, k known, now time.Time) {
 // resolve reads what the person may do now. A person who is gone, or of another organization than the token says, has no
 // token: the two look the same as a forged one.
 func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Caller, error) {
-	p, err := i.directory.Principal(ctx, claims.Subject)
+	p, err := i.principal(ctx, claims)
 	if apperr.Is(err, apperr.NotFound) || err == nil && p.Member.Organization != claims.Organization {
-		return nil, apperr.New(apperr.Unauthenticated, oauth.CodeInvalid, "The access token is not valid any more.",
-			"Get a new access token from the authorization server.")
+		return nil, gone()
 	}
 	if err != nil {
 		return nil, err
 	}
 	c := &op.Caller{
-		Subject: claims.Subject, Person: true, Grant: claims.Grant, Client: claims.ClientID,
+		Subject: claims.Subject, Person: !isService(claims), Grant: claims.Grant, Client: claims.ClientID,
 		Organization: claims.Organization, Scopes: i.vocabulary.Parse(claims.Scope), Role: inboxops.RoleOf(p.Member.Role),
 		Expires: claims.ExpiresAt(),
 	}
@@ -136,7 +151,7 @@ func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Calle
 		w := op.Workspace{
 			ID: access.Workspace.ID, Slug: access.Workspace.Slug, Name: access.Workspace.Name, Role: inboxops.RoleOf(access.Role),
 		}
-		if w.Role == op.NoRole {
+		if w.Role == op.NoRole || claims.Only && w.ID != claims.Workspace {
 			continue
 		}
 		c.Role = max(c.Role, w.Role)
@@ -147,6 +162,29 @@ func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Calle
 	}
 	return c, nil
 }
+
+// principal is who the token speaks for, as long as its grant counts.
+func (i *identity) principal(ctx context.Context, claims *oauth.Claims) (inbox.Principal, error) {
+	if claims.ClientID != CommandLine {
+		active, err := i.grants.GrantActive(ctx, claims.Grant)
+		if err != nil {
+			return inbox.Principal{}, err
+		}
+		if !active {
+			return inbox.Principal{}, gone()
+		}
+	}
+	if !isService(claims) {
+		return i.directory.Principal(ctx, claims.Subject)
+	}
+	a, err := i.grants.ServiceAccount(ctx, claims.Subject)
+	if err != nil {
+		return inbox.Principal{}, err
+	}
+	return account(ctx, i.directory, a)
+}
+
+func isService(c *oauth.Claims) bool { return c.Subject == c.ClientID }
 
 // forMCP is the same identity as the protocol's room asks for it.
 type forMCP struct{ *identity }
