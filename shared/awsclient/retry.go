@@ -39,7 +39,7 @@ func (c Config) NewRetries() *Retries {
 }
 
 func backoff(n int, throttled bool) time.Duration {
-	d := min(firstBackoff<<(n-1), maxBackoff)
+	d := min(firstBackoff<<min(n-1, 8), maxBackoff)
 	if throttled {
 		d *= 4
 	}

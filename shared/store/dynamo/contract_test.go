@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http/httptest"
 	"os"
 	"testing"
@@ -47,6 +48,9 @@ func tables(t *testing.T, cfg awsclient.Config, names ...string) {
 		if err != nil {
 			t.Fatalf("create table: %v", err)
 		}
+		t.Cleanup(func() {
+			_, _ = client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &name}) // the stand-in may be gone
+		})
 	}
 }
 
@@ -73,6 +77,14 @@ func TestContractOnStandIn(t *testing.T) {
 	if endpoint == "" {
 		t.Skipf("%s names no endpoint; make awstest starts one", standIn)
 	}
-	tables(t, at(endpoint), "core", "ephemeral")
-	storetest.Run(t, func(t *testing.T, clock func() time.Time) store.Engine { return open(t, at(endpoint), clock) })
+	storetest.Run(t, func(t *testing.T, clock func() time.Time) store.Engine {
+		// Tables of each case's own: moto copies every table for each transaction.
+		cfg, own := at(endpoint), rand.Text()
+		tables(t, cfg, "core-"+own, "ephemeral-"+own)
+		e, err := dynamo.New(dynamo.Options{AWS: cfg, Core: "core-" + own, Ephemeral: "ephemeral-" + own, Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	})
 }

@@ -127,7 +127,8 @@ func unavailable(step string, why error) error {
 	return fmt.Errorf("dynamo: %s: %w: %w", step, store.ErrUnavailable, why)
 }
 
-// conflict tells the failures by which DynamoDB says that a transaction is at work on the same item: nothing was done.
+// conflict tells the failures by which DynamoDB says that others are at work on the same item, or that a part of a transaction
+// was over the rate: nothing was done.
 func conflict(err error) bool {
 	if awsclient.Code(err) == "TransactionConflictException" {
 		return true
@@ -142,7 +143,7 @@ func conflict(err error) bool {
 		case "None":
 		case "ConditionalCheckFailed":
 			return false
-		case "TransactionConflict":
+		case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded":
 			return true
 		default:
 			return false
