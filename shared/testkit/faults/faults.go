@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -61,6 +62,7 @@ func (c *Client) Do(r *http.Request) (*http.Response, error) {
 		}
 		rec, in := httptest.NewRecorder(), r.Clone(r.Context())
 		in.Body, in.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		in.Header.Set("Content-Length", strconv.Itoa(len(body))) // as a server finds it
 		in.RequestURI, in.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:1"
 		if in.Host == "" {
 			in.Host = r.URL.Host
