@@ -149,7 +149,15 @@ func TestContractOnStandIn(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	contract(t, httputil.NewSingleHostReverseProxy(target), name)
+	contract(t, &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		// moto 5.2.5 takes "response-content-type=" in a link for a "content-type=" that the request must have as a header, and
+		// answers 403 instead of 404 for a key that is not there (moto/s3/responses.py, _invalid_headers, a search without a word
+		// boundary). It does not look where the request bears its own signature; the doorman has checked the link's.
+		if r.In.URL.Query().Has("X-Amz-Signature") {
+			r.Out.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+r.In.URL.Query().Get("X-Amz-Credential")+", SignedHeaders=host, Signature=0")
+		}
+	}}, name)
 }
 
 func TestStandInsTrustLinks(t *testing.T) {
