@@ -67,9 +67,10 @@ func (d door) play(t *testing.T, archive *txtar.Archive, write bool) {
 	if len(archive.Files)%2 != 0 || len(archive.Files) == 0 {
 		t.Fatal("a scenario is pairs of a request and its reply")
 	}
+	captured := map[string]string{}
 	for i := 0; i < len(archive.Files); i += 2 {
 		request, reply := archive.Files[i], &archive.Files[i+1]
-		got := d.send(t, request)
+		got := d.send(t, request, captured)
 		if write {
 			reply.Data = []byte(got)
 			continue
@@ -81,8 +82,9 @@ func (d door) play(t *testing.T, archive *txtar.Archive, write bool) {
 }
 
 // send sends one request: the file's name is METHOD PATH [EMAIL], its text headers, an empty line, the body. The reply is
-// rendered as the headers that the scenario asks for (Want: NAME), the status and the masked body.
-func (d door) send(t *testing.T, f txtar.File) string {
+// rendered as the headers that the scenario asks for (Want: NAME), the status and the masked body. A header Capture: NAME=PATH
+// keeps the string at that path of the reply (result.requestState); later requests of the scenario write it as {{NAME}}.
+func (d door) send(t *testing.T, f txtar.File, captured map[string]string) string {
 	t.Helper()
 	fields := strings.Fields(f.Name)
 	if len(fields) < 2 {
@@ -101,15 +103,23 @@ func (d door) send(t *testing.T, f txtar.File) string {
 	}
 	var pairs []string
 	for name, values := range header {
-		if name != "Want" {
+		if name != "Want" && name != "Capture" {
 			pairs = append(pairs, name, values[0])
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	res, err := client.Do(ctx, fields[0], fields[1], strings.TrimSuffix(body.String(), "\n"), pairs...)
+	text := strings.TrimSuffix(body.String(), "\n")
+	for name, value := range captured {
+		text = strings.ReplaceAll(text, "{{"+name+"}}", value)
+	}
+	res, err := client.Do(ctx, fields[0], fields[1], text, pairs...)
 	if err != nil {
 		t.Fatalf("%s: %v", f.Name, err)
+	}
+	for _, wish := range header["Capture"] {
+		name, path, _ := strings.Cut(wish, "=")
+		captured[name] = stringAt(t, res.Body, path)
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%d\n", res.Status)
@@ -122,6 +132,24 @@ func (d door) send(t *testing.T, f txtar.File) string {
 	}
 	out.WriteString("\n" + mask(indent(t, res.Body), d.client.Origin))
 	return out.String()
+}
+
+// stringAt is the string at a path of member names joined by dots.
+func stringAt(t *testing.T, body []byte, path string) string {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		t.Fatalf("capture %s: %v", path, err)
+	}
+	for name := range strings.SplitSeq(path, ".") {
+		object, _ := value.(map[string]any)
+		value = object[name]
+	}
+	text, ok := value.(string)
+	if !ok {
+		t.Errorf("capture %s: not a string of %.400s", path, body)
+	}
+	return text
 }
 
 func indent(t *testing.T, body []byte) string {
@@ -143,6 +171,8 @@ var masks = []struct {
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`(next_cursor\\?":\s*\\?")[A-Za-z0-9_-]{20,}`), "${1}CURSOR"},
+	{regexp.MustCompile(`(requestState":\s*")[A-Za-z0-9_-]{20,}`), "${1}STATE"},
+	{regexp.MustCompile(`\b\d{1,2} (January|February|March|April|May|June|July|August|September|October|November|December)( \d{4})?\b`), "DAY"},
 	{regexp.MustCompile(`(/downloads/)[A-Za-z0-9_-]+`), "${1}SEALED"},
 	{regexp.MustCompile(`(request_id\\?":\s*\\?")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`(requestId":\s*")[A-Za-z0-9_-]+`), "${1}REQUEST"},

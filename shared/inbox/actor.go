@@ -8,6 +8,10 @@ type Actor struct {
 	Role         Role
 	ReadCodes    bool   // may read one-time codes and links; otherwise they are masked wherever they occur
 	Surface      string // the door: rest or mcp
+	// Direct: the surface asks nobody before a destructive act. The zero value may not destroy: whoever makes an Actor and
+	// forgets this is refused.
+	Direct    bool
+	Confirmed *Confirmation // a person's yes to this one act; nil: nobody was asked
 }
 
 //nolint:gochecknoglobals // constant table

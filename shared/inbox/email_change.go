@@ -79,9 +79,37 @@ func (p EmailPatch) apply(e *Email, now time.Time) error {
 	return nil
 }
 
+// AskDelete says what a person is asked before Delete; nil when the mail is deleted already. A mail is named by its id, its
+// inbox and its time of receipt: its subject and sender are for whoever wrote it to choose.
+func (s *Emails) AskDelete(ctx context.Context, a Actor, id string) (*Question, error) {
+	e, _, err := s.d.email(ctx, a, id, false)
+	if err != nil || !e.DeletedAt.IsZero() {
+		return nil, err
+	}
+	in, err := s.d.Inboxes.Inbox(ctx, a.Workspace, e.Inbox)
+	if err != nil {
+		return nil, fmt.Errorf("inbox of %s: %w", e.ID, err)
+	}
+	q := &Question{
+		Text:    "Delete email {}, received by inbox {} on {}",
+		Values:  []string{e.ID, in.Slug, day(e.ReceivedAt)},
+		Targets: map[string]string{e.ID: Version(e.Version)},
+	}
+	if e.Attachments > 0 {
+		q.Text += ", with {}"
+		q.Values = append(q.Values, about(int64(e.Attachments), "attachment", "attachments"))
+	}
+	q.Text += "; restorable until {}"
+	q.Values = append(q.Values, until(PurgeAt(s.d.now())))
+	return q, nil
+}
+
 // Delete takes a mail out of every list, for 30 days. Repeating it answers the same.
 func (s *Emails) Delete(ctx context.Context, a Actor, id string) (EmailView, error) {
 	return s.change(ctx, a, id, func(e *Email) error {
+		if err := a.confirm(e.ID, e.Version, e.DeletedAt.IsZero()); err != nil {
+			return err
+		}
 		if e.DeletedAt.IsZero() {
 			e.DeletedAt = s.d.now()
 			e.UpdatedAt, e.Version = e.DeletedAt, e.Version+1
@@ -109,7 +137,7 @@ func (s *Emails) change(ctx context.Context, a Actor, id string, change func(*Em
 	if err != nil {
 		return EmailView{}, fmt.Errorf("hidden inboxes of %s: %w", a.Workspace, err)
 	}
-	e, err := s.d.Emails.UpdateEmail(ctx, a.Workspace, id, func(e *Email) error {
+	e, err := s.d.Emails.UpdateEmail(ctx, a.Workspace, id, a.Confirmed, func(e *Email) error {
 		if hidden[e.Inbox] {
 			return NoEmail()
 		}

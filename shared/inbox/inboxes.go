@@ -47,17 +47,14 @@ func (s *Inboxes) List(ctx context.Context, a Actor, q InboxQuery, p PageRequest
 	if err := q.check(a); err != nil {
 		return InboxPage{}, err
 	}
-	c, err := newCursors(s.d.Cursors, a, "inboxes_list", q)
-	if err != nil {
-		return InboxPage{}, err
-	}
+	c := newCursors(s.d.Cursors, a, "inboxes_list", q)
 	after, err := c.open(p.Cursor)
 	if err != nil {
 		return InboxPage{}, err
 	}
 	l := lister[Inbox]{
 		after: after, limit: limit, match: q.matcher(),
-		key: func(in Inbox) string { return in.ID },
+		key: func(in *Inbox) string { return in.ID },
 		read: func(ctx context.Context, after string, n int) ([]Inbox, string, error) {
 			return s.d.Inboxes.Inboxes(ctx, InboxRange{a.Workspace, q.IncludeDeleted, after, n})
 		},
@@ -84,12 +81,12 @@ func (q InboxQuery) check(a Actor) error {
 	return checkFilter("query.q", q.Q)
 }
 
-func (q InboxQuery) matcher() func(Inbox) bool {
+func (q InboxQuery) matcher() func(*Inbox) bool {
 	if q.State == "" && q.Q == "" {
 		return nil
 	}
 	needle := strings.ToLower(q.Q)
-	return func(in Inbox) bool {
+	return func(in *Inbox) bool {
 		return (q.State == "" || in.State == q.State) && (needle == "" || contains(in.Slug, needle) ||
 			contains(in.Address, needle) || contains(in.DisplayName, needle))
 	}
@@ -135,29 +132,64 @@ func (d Deps) live(ctx context.Context, a Actor, ref string) (Inbox, error) {
 	return in, err
 }
 
+// AskDelete says what a person is asked before Delete; nil when the inbox is deleted already.
+func (s *Inboxes) AskDelete(ctx context.Context, a Actor, ref string) (*Question, error) {
+	in, err := s.find(ctx, a, ref)
+	if err != nil || !in.DeletedAt.IsZero() {
+		return nil, err
+	}
+	mails, err := s.mails(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return &Question{
+		Text:    "Delete inbox {} and hide its about {}; restorable until {}",
+		Values:  []string{in.Slug, mails, until(PurgeAt(s.d.now()))},
+		Targets: map[string]string{in.ID: Version(in.Version)},
+	}, nil
+}
+
+// mails is how much mail an inbox shows, in words.
+func (s *Inboxes) mails(ctx context.Context, in Inbox) (string, error) {
+	c, err := s.d.Counts.Counts(ctx, in.ID)
+	if err != nil {
+		return "", fmt.Errorf("counts of %s: %w", in.ID, err)
+	}
+	return about(max(c.Received-c.Deleted, 0), "mail", "mails"), nil
+}
+
 // Delete hides an inbox and all its mail at once, for 30 days. Repeating it answers the same.
 func (s *Inboxes) Delete(ctx context.Context, a Actor, ref string) (Inbox, error) {
-	return s.flip(ctx, a, ref, func(in *Inbox, now time.Time) {
+	return s.flip(ctx, a, ref, func(in *Inbox, now time.Time) error {
+		if err := a.confirm(in.ID, in.Version, in.DeletedAt.IsZero()); err != nil {
+			return err
+		}
 		if in.DeletedAt.IsZero() {
 			in.DeletedAt = now
 		}
+		return nil
 	})
 }
 
 // Restore brings a deleted inbox back with its mail. Slug and address are still its own: their guards stayed. Repeating it
 // answers the same.
 func (s *Inboxes) Restore(ctx context.Context, a Actor, ref string) (Inbox, error) {
-	return s.flip(ctx, a, ref, func(in *Inbox, _ time.Time) { in.DeletedAt = time.Time{} })
+	return s.flip(ctx, a, ref, func(in *Inbox, _ time.Time) error {
+		in.DeletedAt = time.Time{}
+		return nil
+	})
 }
 
-func (s *Inboxes) flip(ctx context.Context, a Actor, ref string, set func(*Inbox, time.Time)) (Inbox, error) {
+func (s *Inboxes) flip(ctx context.Context, a Actor, ref string, set func(*Inbox, time.Time) error) (Inbox, error) {
 	in, err := s.find(ctx, a, ref)
 	if err != nil {
 		return Inbox{}, err
 	}
 	return s.update(ctx, a, in.ID, func(in *Inbox) error {
 		before, now := in.DeletedAt, s.d.now()
-		set(in, now)
+		if err := set(in, now); err != nil {
+			return err
+		}
 		if !in.DeletedAt.Equal(before) {
 			in.UpdatedAt, in.Version = now, in.Version+1
 		}
@@ -166,7 +198,7 @@ func (s *Inboxes) flip(ctx context.Context, a Actor, ref string, set func(*Inbox
 }
 
 func (s *Inboxes) update(ctx context.Context, a Actor, id string, change func(*Inbox) error) (Inbox, error) {
-	in, err := s.d.Inboxes.UpdateInbox(ctx, a.Workspace, id, change)
+	in, err := s.d.Inboxes.UpdateInbox(ctx, a.Workspace, id, a.Confirmed, change)
 	if err != nil {
 		return Inbox{}, tooManyDeleted(fmt.Errorf("change inbox %s: %w", id, err))
 	}

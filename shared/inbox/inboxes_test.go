@@ -87,7 +87,6 @@ func TestUpsertRefuses(t *testing.T) {
 		{"retention of ages", inbox.InboxPatch{Slug: "taken", Retention: inbox.Set(4000)}, apperr.Invalid, ""},
 		{"name with bidi", inbox.InboxPatch{Slug: "taken", DisplayName: inbox.Set("a\u202eb")}, apperr.Invalid, ""},
 		{"name too long", inbox.InboxPatch{Slug: "taken", DisplayName: inbox.Set(strings.Repeat("x", 129))}, apperr.Invalid, ""},
-		{"shorter retention where nobody can be asked", inbox.InboxPatch{Slug: "taken", Retention: inbox.Set(7), KeepRetention: true}, apperr.Conflict, "confirmation_required"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, err := w.services.Inboxes.Upsert(ctx, acme(), c.patch)
@@ -113,34 +112,6 @@ func TestUpsertNamesOwnDomainsOnly(t *testing.T) {
 	fixes := strings.Join(apperr.From(err).Fixes, " ")
 	if !strings.Contains(fixes, "acme.test") || strings.Contains(fixes, "globex") {
 		t.Errorf("fixes %q: want the own domains and no others", fixes)
-	}
-}
-
-func TestRetentionOnMCP(t *testing.T) {
-	w := newWorld(t)
-	for _, c := range []struct {
-		name     string
-		from, to inbox.Field[int]
-		refused  bool
-	}{
-		{"on creation", inbox.Field[int]{}, inbox.Set(5), false},
-		{"longer", inbox.Set(5), inbox.Set(6), false},
-		{"the same", inbox.Set(5), inbox.Set(5), false},
-		{"kept from now on", inbox.Set(5), inbox.Null[int](), false},
-		{"shorter", inbox.Set(5), inbox.Set(4), true},
-		{"no longer kept", inbox.Null[int](), inbox.Set(3000), true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			slug := strings.ReplaceAll(c.name, " ", "-")
-			if c.from.Present {
-				_, _, err := w.services.Inboxes.Upsert(t.Context(), acme(), inbox.InboxPatch{Slug: slug, Retention: c.from})
-				w.must(err)
-			}
-			_, _, err := w.services.Inboxes.Upsert(t.Context(), acme(), inbox.InboxPatch{Slug: slug, Retention: c.to, KeepRetention: true})
-			if (err != nil) != c.refused {
-				t.Errorf("error %v, refused should be %v", err, c.refused)
-			}
-		})
 	}
 }
 

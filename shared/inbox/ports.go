@@ -17,7 +17,10 @@ type InboxStore interface {
 	// UpdateInbox reads the inbox, lets change alter it and stores it if nothing came between, else starts again (bounded,
 	// then Busy). When change leaves it as it was nothing is written. A deletion or restoration is a change of DeletedAt:
 	// ErrTooManyDeleted. An error of change is returned as it is.
-	UpdateInbox(ctx context.Context, workspace, id string, change func(*Inbox) error) (Inbox, error)
+	//
+	// A yes that is not nil is written in the same transaction, for longer than it is accepted; one that was written before
+	// refuses the change, and is looked for before change is called: AlreadyDone.
+	UpdateInbox(ctx context.Context, workspace, id string, yes *Confirmation, change func(*Inbox) error) (Inbox, error)
 }
 
 // InboxRange is one page of a workspace's inboxes.
@@ -56,7 +59,7 @@ type EmailStore interface {
 	// Email reads one mail, deleted or not; the Body is nil unless asked for and kept in a row. not_found when there is none.
 	Email(ctx context.Context, workspace, id string, body bool) (Email, *Body, error)
 	// UpdateEmail works like InboxStore.UpdateInbox.
-	UpdateEmail(ctx context.Context, workspace, id string, change func(*Email) error) (Email, error)
+	UpdateEmail(ctx context.Context, workspace, id string, yes *Confirmation, change func(*Email) error) (Email, error)
 	// Hidden names the deleted inboxes of the workspace: their mail is out of reach.
 	Hidden(ctx context.Context, workspace string) (map[string]bool, error)
 }

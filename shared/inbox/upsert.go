@@ -20,9 +20,51 @@ type InboxPatch struct {
 	State       Field[State]
 	Retention   Field[int] // days; null: kept
 	IfVersion   uint64     // 0: whatever it is
-	// KeepRetention refuses to shorten the retention of an inbox that exists: that deletes mail, and the surface that sets
-	// this can't ask a person first.
-	KeepRetention bool
+}
+
+// AskUpsert says what a person is asked before Upsert; nil unless it shortens the retention of an inbox that exists, which
+// deletes mail. What Upsert refuses it refuses.
+func (s *Inboxes) AskUpsert(ctx context.Context, a Actor, p InboxPatch) (*Question, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	in, err := s.find(ctx, a, p.ref())
+	if apperr.Is(err, apperr.NotFound) && p.ID == "" {
+		return nil, nil //nolint:nilnil // it creates, which needs no question; what else is wrong with that the act says
+	}
+	if err != nil {
+		return nil, err
+	}
+	next := in
+	a.Direct, a.Confirmed = true, nil // nothing is written here
+	if err := p.apply(a, &next, s.d); err != nil || !shorter(next.Retention, in.Retention) {
+		return nil, err
+	}
+	mails, err := s.mails(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	q := &Question{
+		Text:    "Keep the mail of inbox {} for {} instead of {}: older ones of its about {} will be purged for good",
+		Values:  []string{in.Slug, days(next.Retention), days(in.Retention), mails},
+		Targets: map[string]string{in.ID: Version(in.Version)},
+	}
+	if next.State != in.State {
+		q.Text += "; its state becomes {}"
+		q.Values = append(q.Values, string(next.State))
+	}
+	if next.DisplayName != in.DisplayName {
+		q.Text += "; its display name changes too"
+	}
+	return q, nil
+}
+
+// ref is what the patch names the inbox by.
+func (p InboxPatch) ref() string {
+	if p.ID != "" {
+		return p.ID
+	}
+	return p.Slug
 }
 
 // Upsert creates the inbox or changes the one that is there; created tells which. Two that create the same slug at once:
@@ -42,20 +84,19 @@ func (s *Inboxes) Upsert(ctx context.Context, a Actor, p InboxPatch) (in Inbox, 
 
 // upsertOnce returns ErrSlugTaken when the inbox appeared between reading and creating.
 func (s *Inboxes) upsertOnce(ctx context.Context, a Actor, p InboxPatch) (Inbox, bool, error) {
-	ref := p.Slug
-	if p.ID != "" {
-		ref = p.ID
-	}
-	current, err := s.find(ctx, a, ref)
+	current, err := s.find(ctx, a, p.ref())
 	switch {
 	case err == nil:
-		in, err := s.update(ctx, a, current.ID, func(in *Inbox) error { return p.apply(in, s.d) })
+		in, err := s.update(ctx, a, current.ID, func(in *Inbox) error { return p.apply(a, in, s.d) })
 		return in, false, err
 	case !apperr.Is(err, apperr.NotFound) || p.ID != "":
 		return Inbox{}, false, err
 	case p.IfVersion != 0:
 		return Inbox{}, false, apperr.New(apperr.Stale, "", "You named a version, but there is no inbox of this slug.",
 			"Leave if_version out to create it.")
+	}
+	if a.Confirmed != nil {
+		return Inbox{}, false, outdated() // the person was asked about one that was there
 	}
 	in, err := s.create(ctx, a, p)
 	return in, err == nil, err
@@ -83,7 +124,7 @@ func (p InboxPatch) check() error {
 }
 
 // apply changes an inbox that exists. Nothing moves, not even the version, when the patch says what is there already.
-func (p InboxPatch) apply(in *Inbox, d Deps) error {
+func (p InboxPatch) apply(a Actor, in *Inbox, d Deps) error {
 	if !in.DeletedAt.IsZero() {
 		return deletedExists(*in)
 	}
@@ -103,8 +144,8 @@ func (p InboxPatch) apply(in *Inbox, d Deps) error {
 	if next.State = p.State.or(in.State); next.State == "" {
 		next.State = StateActive
 	}
-	if p.KeepRetention && shorter(next.Retention, in.Retention) {
-		return retentionNeedsREST()
+	if err := a.confirm(in.ID, in.Version, shorter(next.Retention, in.Retention)); err != nil {
+		return err
 	}
 	if next == *in {
 		return nil
@@ -160,12 +201,6 @@ func deletedExists(in Inbox) error {
 // addressTaken says nothing of who has it: another organization's inboxes are not to be found out.
 func addressTaken() error {
 	return apperr.New(apperr.Conflict, "address_taken", "This address is in use or was in use.", "Choose another local part.")
-}
-
-func retentionNeedsREST() error {
-	return apperr.New(apperr.Conflict, "confirmation_required",
-		"A shorter retention deletes mail, and this surface can't ask a person to confirm that.",
-		"Do not repeat the call: ask the person to change retention_days with PUT /api/v1/inboxes.")
 }
 
 func tooManyDeleted(err error) error {

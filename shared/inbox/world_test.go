@@ -36,6 +36,19 @@ type counting struct {
 	mu    sync.Mutex
 	reads int
 	rows  int
+	last  []store.Op // of the last transaction
+	down  error      // of the next ones
+}
+
+func (c *counting) Transact(ctx context.Context, ops ...store.Op) error {
+	c.mu.Lock()
+	c.last = ops
+	down := c.down
+	c.mu.Unlock()
+	if down != nil {
+		return down
+	}
+	return c.Engine.Transact(ctx, ops...)
 }
 
 func (c *counting) Get(ctx context.Context, k store.Key) (store.Item, error) {
@@ -145,11 +158,11 @@ func (w *world) must(err error) {
 }
 
 func acme() inbox.Actor {
-	return inbox.Actor{Organization: orgAcme, Workspace: wsAcme, Subject: "user_a", Role: inbox.RoleAdmin, ReadCodes: true, Surface: "mcp"}
+	return inbox.Actor{Organization: orgAcme, Workspace: wsAcme, Subject: "user_a", Role: inbox.RoleAdmin, ReadCodes: true, Surface: "rest", Direct: true}
 }
 
 func globex() inbox.Actor {
-	return inbox.Actor{Organization: orgGlobex, Workspace: wsGlobex, Subject: "user_g", Role: inbox.RoleAdmin, ReadCodes: true, Surface: "mcp"}
+	return inbox.Actor{Organization: orgGlobex, Workspace: wsGlobex, Subject: "user_g", Role: inbox.RoleAdmin, ReadCodes: true, Surface: "rest", Direct: true}
 }
 
 func (w *world) inbox(a inbox.Actor, slug string) inbox.Inbox {

@@ -29,6 +29,10 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	return c, nil
 }
 
+// codesRole is the least role that codes:read is of any use to: a one-time code opens what it was sent for, which is more than
+// reading mail.
+const codesRole = op.Operator
+
 // operations is what the handlers share.
 type operations struct {
 	services  *inbox.Services
@@ -43,14 +47,27 @@ func (o *operations) actor(ctx context.Context) inbox.Actor {
 	if w.ID == "" {
 		role = c.Role
 	}
-	return inbox.Actor{
+	a := inbox.Actor{
 		Organization: c.Organization,
 		Workspace:    w.ID,
 		Subject:      c.Subject,
 		Role:         roleOf(role),
-		ReadCodes:    c.Scopes.Has(o.codes),
+		ReadCodes:    role >= codesRole && c.Scopes.Has(o.codes),
 		Surface:      string(op.SurfaceFrom(ctx)),
+		Direct:       op.SurfaceFrom(ctx) == op.SurfaceREST,
 	}
+	if yes := op.ConfirmationFrom(ctx); yes != nil {
+		a.Confirmed = &inbox.Confirmation{Nonce: yes.NonceHash, Targets: yes.Targets, Expires: yes.Expires}
+	}
+	return a
+}
+
+// question hands on what a person is asked.
+func question(q *inbox.Question, err error) (*op.Question, error) {
+	if q == nil || err != nil {
+		return nil, err
+	}
+	return (*op.Question)(q), nil
 }
 
 // roleOf translates the one vocabulary of roles into the other; what is not a role opens nothing.

@@ -26,7 +26,8 @@ func TestCatalogueWithoutServices(t *testing.T) {
 		}
 	}
 	want := strings.Fields(`session_get workspaces_list inboxes_list inboxes_get inboxes_upsert inboxes_delete inboxes_restore
-		emails_list emails_get emails_update emails_delete emails_restore attachments_list attachments_download_url`)
+		emails_list emails_get emails_update emails_delete emails_restore attachments_list attachments_get
+		attachments_download_url`)
 	if !slices.Equal(names, want) {
 		t.Errorf("operations %v, want %v", names, want)
 	}
@@ -60,9 +61,9 @@ func TestEffects(t *testing.T) {
 	}
 	for name, want := range map[string]op.Effect{
 		"inboxes_delete": op.Destructive, "emails_delete": op.Destructive, "inboxes_restore": op.Write,
-		"emails_restore": op.Write, "inboxes_upsert": op.Write, "emails_update": op.Write, "emails_get": op.Read,
+		"emails_restore": op.Write, "inboxes_upsert": op.Destructive, "emails_update": op.Write, "emails_get": op.Read,
 	} {
-		if o, ok := c.Lookup(name); !ok || o.Effect != want {
+		if o, ok := c.Lookup(name); !ok || o.Effect != want || o.Asks != (want == op.Destructive) {
 			t.Errorf("%s: effect %v, want %v", name, o.Effect, want)
 		}
 	}

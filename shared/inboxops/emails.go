@@ -101,13 +101,14 @@ func (o *operations) emails() []op.Operation {
 			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Write, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Stale, apperr.Conflict},
 		}, o.emailsUpdate),
-		rest.Define(op.Spec{
+		rest.DefineDestructive(op.Spec{
 			Name: "emails_delete", Method: http.MethodDelete, Path: "/emails/{id}",
-			Title:       "Delete an email",
-			Description: "Deletes an email; for 30 days emails_restore brings it back. To mark it as done, use emails_update with handled instead.",
-			Scope:       scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Idempotent: true,
+			Title: "Delete an email",
+			Description: "Deletes an email; for 30 days emails_restore brings it back. Asks the person first. To mark it as done, use " +
+				"emails_update with handled instead.",
+			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
-		}, o.emailsDelete),
+		}, o.emailsAskDelete, o.emailsDelete),
 		rest.Define(op.Spec{
 			Name: "emails_restore", Method: http.MethodPost, Path: "/emails/{id}/restore",
 			Title:       "Restore an email",
@@ -145,6 +146,10 @@ func (o *operations) emailsUpdate(ctx context.Context, in *emailsUpdateInput) (*
 		IfVersion: b.IfVersion,
 	})
 	return emailOutput(v, err)
+}
+
+func (o *operations) emailsAskDelete(ctx context.Context, in *emailInput) (*op.Question, error) {
+	return question(o.services.Emails.AskDelete(ctx, o.actor(ctx), in.ID))
 }
 
 func (o *operations) emailsDelete(ctx context.Context, in *emailInput) (*EmailOutput, error) {

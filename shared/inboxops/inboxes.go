@@ -76,7 +76,7 @@ type InboxPatch struct {
 	Address       string             `json:"address,omitempty" maxLength:"254" doc:"On creation only: an address in one of the organization's domains. Left out: slug@ the first domain."`
 	DisplayName   rest.Patch[string] `json:"display_name,omitempty" maxLength:"128" doc:"Null: none."`
 	State         rest.Patch[string] `json:"state,omitempty" maxLength:"16" doc:"active, or paused to take no mail for now. Null: active."`
-	RetentionDays rest.Patch[int]    `json:"retention_days,omitempty" minimum:"1" maximum:"3650" doc:"Purge mail older than this. Null: keep it. Shortening it for an inbox that exists is for REST only."`
+	RetentionDays rest.Patch[int]    `json:"retention_days,omitempty" minimum:"1" maximum:"3650" doc:"Purge mail older than this. Null: keep it. Shortening it for an inbox that exists purges mail; over MCP the person is asked first."`
 	IfVersion     uint64             `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the inbox's version."`
 }
 
@@ -141,22 +141,23 @@ func (o *operations) inboxes() []op.Operation {
 			Scope:       scopeInboxesRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.inboxesGet),
-		rest.Define(op.Spec{
+		rest.DefineDestructive(op.Spec{
 			Name: "inboxes_upsert", Method: http.MethodPut, Path: "/inboxes",
 			Title: "Create or change an inbox",
 			Description: "Creates the inbox of this slug, or changes it when it exists. Members left out stay as they are, null resets them; " +
-				"repeating the call changes nothing. state paused stops new mail. Returns the inbox and whether it was created.",
-			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Write, Idempotent: true,
+				"repeating the call changes nothing. state paused stops new mail. Only a shorter retention asks the person first. " +
+				"Returns the inbox and whether it was created.",
+			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
-		}, o.inboxesUpsert),
-		rest.Define(op.Spec{
+		}, o.inboxesAskUpsert, o.inboxesUpsert),
+		rest.DefineDestructive(op.Spec{
 			Name: "inboxes_delete", Method: http.MethodDelete, Path: "/inboxes/{id}",
 			Title: "Delete an inbox",
 			Description: "Deletes an inbox: its address takes no more mail and all its mail is hidden at once. For 30 days " +
-				"inboxes_restore brings everything back. To stop mail for a while, pause it with inboxes_upsert instead.",
+				"inboxes_restore brings everything back. Asks the person first. To stop mail for a while, pause it with inboxes_upsert instead.",
 			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
-		}, o.inboxesDelete),
+		}, o.inboxesAskDelete, o.inboxesDelete),
 		rest.Define(op.Spec{
 			Name: "inboxes_restore", Method: http.MethodPost, Path: "/inboxes/{id}/restore",
 			Title:       "Restore an inbox",
@@ -186,15 +187,22 @@ func (o *operations) inboxesGet(ctx context.Context, in *inboxesGetInput) (*Inbo
 	return &InboxDetailOutput{InboxDetailBody{Data: InboxDetail{inboxOf(d.Inbox), counts}}}, nil
 }
 
-func (o *operations) inboxesUpsert(ctx context.Context, in *inboxesUpsertInput) (*InboxUpsertOutput, error) {
+func (in *inboxesUpsertInput) patch() inbox.InboxPatch {
 	b := in.Body
 	state := field(b.State)
-	got, created, err := o.services.Inboxes.Upsert(ctx, o.actor(ctx), inbox.InboxPatch{
+	return inbox.InboxPatch{
 		ID: b.ID, Slug: b.Slug, Address: b.Address, DisplayName: field(b.DisplayName),
 		State:     inbox.Field[inbox.State]{Present: state.Present, Null: state.Null, Value: inbox.State(state.Value)},
 		Retention: field(b.RetentionDays), IfVersion: b.IfVersion,
-		KeepRetention: op.SurfaceFrom(ctx) != op.SurfaceREST,
-	})
+	}
+}
+
+func (o *operations) inboxesAskUpsert(ctx context.Context, in *inboxesUpsertInput) (*op.Question, error) {
+	return question(o.services.Inboxes.AskUpsert(ctx, o.actor(ctx), in.patch()))
+}
+
+func (o *operations) inboxesUpsert(ctx context.Context, in *inboxesUpsertInput) (*InboxUpsertOutput, error) {
+	got, created, err := o.services.Inboxes.Upsert(ctx, o.actor(ctx), in.patch())
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the service names the step
 	}
@@ -203,6 +211,10 @@ func (o *operations) inboxesUpsert(ctx context.Context, in *inboxesUpsertInput) 
 		out.Status = http.StatusCreated
 	}
 	return out, nil
+}
+
+func (o *operations) inboxesAskDelete(ctx context.Context, in *inboxInput) (*op.Question, error) {
+	return question(o.services.Inboxes.AskDelete(ctx, o.actor(ctx), in.ID))
 }
 
 func (o *operations) inboxesDelete(ctx context.Context, in *inboxInput) (*InboxOutput, error) {

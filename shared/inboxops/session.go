@@ -2,6 +2,7 @@ package inboxops
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type Session struct {
 	ExpiresAt        rest.Time    `json:"expires_at" doc:"When the token expires."`
 	HiddenTools      []HiddenTool `json:"hidden_tools" doc:"Tools that the role allows and the token does not."`
 	Reconnect        string       `json:"reconnect,omitempty" doc:"How to get at the hidden tools."`
+	ConfirmedTools   []string     `json:"confirmed_tools" doc:"Tools that can ask a person to confirm the call. Over MCP this needs protocol 2026-07-28 and a client with elicitation; REST asks nobody."`
 }
 
 // HiddenTool is a tool that is left out of lists for want of a scope.
@@ -49,8 +51,8 @@ func (o *operations) session() []op.Operation {
 		rest.Define(op.Spec{
 			Name: "session_get", Method: http.MethodGet, Path: "/session",
 			Title: "Who am I",
-			Description: "Who you are here: role, scopes, workspaces and their ids, the default workspace, and which tools are hidden " +
-				"because the token lacks their scope. Call it first, or when a tool you expect is missing.",
+			Description: "Who you are here: role, scopes, workspaces and their ids, the default workspace, which tools are hidden " +
+				"because the token lacks their scope, and which can ask a person first. Call it first, or when a tool you expect is missing.",
 			Role: op.Viewer, Effect: op.Read, Idempotent: true, AnyTenant: true,
 		}, o.sessionGet),
 	}
@@ -70,29 +72,51 @@ func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionO
 	if w, err := c.Workspace(""); err == nil {
 		s.DefaultWorkspace = &w.ID
 	}
-	s.HiddenTools = o.hidden(c)
+	s.HiddenTools, s.ConfirmedTools = o.hidden(c), o.confirmed(c)
 	missing := mapped(s.HiddenTools, func(h HiddenTool) string { return h.Scope })
-	if !c.Scopes.Has(o.codes) {
+	if c.Role >= codesRole && !c.Scopes.Has(o.codes) {
 		missing = append(missing, scopeCodesRead)
 	}
 	s.Reconnect = reconnect(missing)
-	return &SessionOutput{SessionBody{Data: s, Meta: ItemMeta{Masked: !c.Scopes.Has(o.codes)}}}, nil
+	return &SessionOutput{SessionBody{Data: s, Meta: ItemMeta{Masked: !o.actor(ctx).ReadCodes}}}, nil
 }
 
 // hidden are the operations that a role of the caller opens and the token's scopes do not.
 func (o *operations) hidden(c *op.Caller) []HiddenTool {
-	role := c.Role
-	for _, w := range c.Workspaces {
-		role = max(role, w.Role)
-	}
 	hidden := []HiddenTool{}
-	for _, x := range o.catalogue.Operations() {
-		bit, _ := o.catalogue.Vocabulary.Bit(x.Scope)
-		if role >= x.Role && !c.Scopes.Has(bit) {
+	for x, open := range o.within(c) {
+		if !open {
 			hidden = append(hidden, HiddenTool{x.Name, x.Scope})
 		}
 	}
 	return hidden
+}
+
+// confirmed are the operations open to the caller that can ask a person first.
+func (o *operations) confirmed(c *op.Caller) []string {
+	names := []string{}
+	for x, open := range o.within(c) {
+		if open && x.Asks {
+			names = append(names, x.Name)
+		}
+	}
+	return names
+}
+
+// within are the operations that a role of the caller opens, and whether the token's scopes do too.
+func (o *operations) within(c *op.Caller) iter.Seq2[op.Operation, bool] {
+	role := c.Role
+	for _, w := range c.Workspaces {
+		role = max(role, w.Role)
+	}
+	return func(yield func(op.Operation, bool) bool) {
+		for _, x := range o.catalogue.Operations() {
+			bit, _ := o.catalogue.Vocabulary.Bit(x.Scope)
+			if role >= x.Role && !yield(x, c.Scopes.Has(bit)) {
+				return
+			}
+		}
+	}
 }
 
 func reconnect(missing []string) string {

@@ -4,9 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/buzon-mail/buzon/shared/inboxops"
 	"github.com/buzon-mail/buzon/shared/mcp"
-	"github.com/buzon-mail/buzon/shared/optool"
 )
 
 // The same call as a tool and as a route gives the same bytes, three-valued filters and null included.
@@ -14,26 +12,21 @@ func TestToolsAgreeWithRoutes(t *testing.T) {
 	w := newWorld(t)
 	w.data("globex", "PUT", "/inboxes", `{"slug":"a"}`, 201)
 	mail := w.deliver(w.data("acme", "PUT", "/inboxes", `{"slug":"a","retention_days":9}`, 201), orgA, wsA)
-	c, err := inboxops.Catalogue(nil)
-	w.must(err)
-	rendered, err := optool.Render(c)
-	w.must(err)
-	segments, err := optool.ParseSegments(rendered)
-	w.must(err)
-	tools, err := optool.New(c, w.api, segments, optool.Options{BasePath: "/api/v1"})
-	w.must(err)
+	tools := w.tools
 	for _, x := range []struct{ tool, arguments, path string }{
 		{"emails_list", `{"has_attachment":true,"handled":false,"q":null,"limit":3}`, "/emails?has_attachment=true&handled=false&limit=3"},
 		{"emails_list", `{"has_attachment":false}`, "/emails?has_attachment=false"},
 		{"emails_get", `{"id":"` + mail.ID + `","include":["text","html"],"max_chars":3}`, "/emails/" + mail.ID + "?include=text,html&max_chars=3"},
 		{"emails_get", `{"id":"email_00000000000000000000000009"}`, "/emails/email_00000000000000000000000009"},
 		{"emails_list", `{"cursor":"x"}`, "/emails?cursor=x"},
+		{"attachments_get", `{"id":"` + mail.ID + `"}`, "/attachments/" + mail.ID},
 		{"inboxes_get", `{"id":"a"}`, "/inboxes/a"},
 		{"session_get", `{}`, "/session"},
 	} {
 		got, err := tools.CallTool(t.Context(), &mcp.CallRequest{Caller: w.callers["acme"], Name: x.tool, Arguments: []byte(x.arguments)})
 		w.must(err)
 		code, want := w.do("acme", "GET", x.path, "")
+		want = strings.ReplaceAll(want, `"location":"query.`, `"location":"arguments.`) // a fault is named as it was sent
 		if string(got.JSON) != want || got.IsError != (code >= 400) {
 			t.Errorf("%s %s:\n%s\nbut the route:\n%s", x.tool, x.arguments, got.JSON, want)
 		}

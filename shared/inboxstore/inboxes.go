@@ -104,10 +104,15 @@ func addressOf(in inbox.Inbox) addressRow {
 }
 
 // UpdateInbox implements inbox.InboxStore.
-func (s *Store) UpdateInbox(ctx context.Context, ws, id string, change func(*inbox.Inbox) error) (inbox.Inbox, error) {
+func (s *Store) UpdateInbox(
+	ctx context.Context, ws, id string, yes *inbox.Confirmation, change func(*inbox.Inbox) error,
+) (inbox.Inbox, error) {
 	for range attempts {
 		old, revision, err := s.inboxByID(ctx, ws, id)
 		if err != nil {
+			return inbox.Inbox{}, err
+		}
+		if err := s.unused(ctx, yes); err != nil {
 			return inbox.Inbox{}, err
 		}
 		next := old
@@ -121,6 +126,7 @@ func (s *Store) UpdateInbox(ctx context.Context, ws, id string, change func(*inb
 		if err != nil {
 			return inbox.Inbox{}, err
 		}
+		b.confirm(yes, id)
 		err = s.commit(ctx, b)
 		if err == nil {
 			return next, nil

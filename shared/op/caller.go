@@ -67,6 +67,7 @@ func (c *Caller) workspaceRequired() error {
 	for _, w := range c.Workspaces {
 		e.Fixes = append(e.Fixes, "Send the header X-Workspace-Id: "+w.ID+" ("+w.Slug+").")
 	}
+	e.Fixes = append(e.Fixes, "An agent that sets no headers asks its user to set it where the client is configured.")
 	return e
 }
 
@@ -76,9 +77,11 @@ type callKey struct{}
 // three, and one comparison to find any of them.
 type call struct {
 	context.Context
-	caller  *Caller
-	surface Surface
-	tenant  Workspace
+	caller       *Caller
+	surface      Surface
+	tenant       Workspace
+	confirmation *Confirmation
+	inquiry      *Inquiry
 }
 
 // Value answers the one key of this package and leaves every other to the parent.
@@ -97,8 +100,18 @@ func callFrom(ctx context.Context) *call {
 	return c
 }
 
-// WithCaller returns a context that carries the verified caller and the door it came through. Whatever caller or tenant the
-// parent carried is gone.
+// derive copies what the context carries about the call, for a change of one part.
+func derive(ctx context.Context) *call {
+	next := &call{}
+	if c := callFrom(ctx); c != nil {
+		*next = *c
+	}
+	next.Context = ctx
+	return next
+}
+
+// WithCaller returns a context that carries the verified caller and the door it came through. Whatever caller, tenant,
+// confirmation or inquiry the parent carried is gone.
 func WithCaller(ctx context.Context, c *Caller, s Surface) context.Context {
 	return &call{Context: ctx, caller: c, surface: s}
 }
@@ -121,10 +134,8 @@ func SurfaceFrom(ctx context.Context) Surface {
 
 // WithTenant returns a context that carries the workspace that the route resolved.
 func WithTenant(ctx context.Context, w Workspace) context.Context {
-	next := &call{Context: ctx, tenant: w}
-	if c := callFrom(ctx); c != nil {
-		next.caller, next.surface = c.caller, c.surface
-	}
+	next := derive(ctx)
+	next.tenant = w
 	return next
 }
 

@@ -13,8 +13,8 @@ type Catalogue struct {
 	byName     map[string]int
 }
 
-// NewCatalogue checks what the whole depends on: unique names and routes, known scopes, a role, a description, and no
-// literal segment beside a path parameter, so that an id can never reach another route.
+// NewCatalogue checks what the whole depends on: unique names and routes, known scopes, a role, a description, a question
+// for every destructive operation, and no literal segment beside a path parameter, so that an id can never reach another route.
 func NewCatalogue(v *Vocabulary, operations []Operation) (*Catalogue, error) {
 	c := &Catalogue{Vocabulary: v, operations: operations, byName: make(map[string]int, len(operations))}
 	routes := make(map[string]string, len(operations))
@@ -59,6 +59,8 @@ func (o Operation) check(v *Vocabulary) error {
 		return fmt.Errorf("op: %s: path %q", o.Name, o.Path)
 	case (o.Method == http.MethodGet) != (o.Effect == Read):
 		return fmt.Errorf("op: %s: only a GET reads and a GET only reads", o.Name)
+	case o.Asks != (o.Effect == Destructive):
+		return fmt.Errorf("op: %s: a destructive operation, and no other, says what a person is asked first", o.Name)
 	}
 	if o.Scope == "" {
 		return nil

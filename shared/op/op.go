@@ -37,9 +37,11 @@ type Effect uint8
 
 // The effects. Destructive is the zero value: an operation that forgets to say is treated as the worst.
 const (
-	Destructive Effect = iota // deletes, sends outward, rotates a secret, changes who may reach what: confirmed first
-	Write                     // changes state in a way that can be undone
-	Read                      // changes nothing
+	// Destructive deletes, sends outward, rotates a secret, changes who may reach what, at least for some arguments: an
+	// in-process caller asks the operation first whether a person must confirm these (Operation.Asks).
+	Destructive Effect = iota
+	Write              // changes state in a way that can be undone
+	Read               // changes nothing
 )
 
 // Spec is the declaration of one operation.
@@ -64,6 +66,8 @@ type Operation struct {
 	Spec
 	Input  reflect.Type // a struct whose fields carry path, query, header tags, or are named Body
 	Output reflect.Type // a struct with a Body field
+	// Asks: it can say what a person is to be asked before it acts. Exactly the destructive operations can.
+	Asks bool
 	// Binding is made and read by the room that serves routes (rest): the typed handler, opaque to everybody else.
 	Binding any
 }

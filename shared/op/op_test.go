@@ -136,6 +136,7 @@ func TestCatalogueRefuses(t *testing.T) {
 		"a POST that only reads":     with(func(s *op.Spec) { s.Name, s.Path, s.Method = "b_get", "/b", "POST" }),
 		"literal beside a parameter": with(func(s *op.Spec) { s.Name, s.Path = "b_get", "/a/wait" }),
 		"other parameter name":       with(func(s *op.Spec) { s.Name, s.Path = "b_get", "/a/{slug}/x" }),
+		"destructive, asks nothing":  with(func(s *op.Spec) { s.Name, s.Path, s.Method, s.Effect = "b_delete", "/b", "DELETE", op.Destructive }),
 		"path":                       with(func(s *op.Spec) { s.Name, s.Path = "b_get", "b" }),
 	} {
 		if _, err := op.NewCatalogue(vocabulary(t), []op.Operation{{Spec: good}, second}); err == nil {

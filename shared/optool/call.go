@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/mcp"
 	"github.com/buzon-mail/buzon/shared/op"
 )
@@ -23,20 +22,9 @@ type call struct {
 
 // CallTool runs one tool. What the caller can act on is a result with IsError that holds the problem document.
 func (t *Tools) CallTool(ctx context.Context, r *mcp.CallRequest) (*mcp.CallResult, error) {
-	caller, err := callerOf(r.Caller)
+	caller, own, err := t.admit(r)
 	if err != nil {
 		return nil, err
-	}
-	own, ok := t.byName[r.Name]
-	if !ok {
-		return nil, mcp.ErrUnknown
-	}
-	s := t.standing(caller, r.Header)
-	if !own.allows(s) {
-		return nil, mcp.ErrUnknown // before the scope, for its challenge would tell that the tool exists
-	}
-	if !s.scopes.Has(own.scope) {
-		return nil, &mcp.ScopeError{Scopes: []string{own.op.Scope}}
 	}
 	p, err := own.ready(t.options.BasePath)
 	if err != nil {
@@ -46,19 +34,38 @@ func (t *Tools) CallTool(ctx context.Context, r *mcp.CallRequest) (*mcp.CallResu
 	if err := p.read(r.Arguments, &c.input); err != nil {
 		return t.refuse(ctx, err), nil
 	}
+	ctx = op.WithCaller(ctx, caller, op.SurfaceMCP)
 	if own.op.Effect == op.Destructive {
-		return t.refuse(ctx, unconfirmed(own.op)), nil
+		return t.confirmed(ctx, own, p, c, r)
 	}
-	return t.run(op.WithCaller(ctx, caller, op.SurfaceMCP), own, p, c, r.Header)
+	return t.answer(own, c, t.run(ctx, own, p, c, r.Header))
 }
 
-// unconfirmed is the answer to a destructive call that nobody has confirmed. It comes after scope, role and arguments, so
-// that a person is never asked about a call that would be refused, and it runs nothing.
-func unconfirmed(o *op.Operation) error {
-	return apperr.New(apperr.Conflict, "confirmation_required",
-		o.Title+": this act needs the confirmation of a person, which can't be asked for over this connection. Nothing was done.",
-		"Do not repeat this call: it will be answered the same way.",
-		"Ask the person to do it: "+o.Method+" "+o.Path+" of the HTTP API.")
+// May returns what CallTool refuses a request with before it looks at its arguments: nil when the caller may use the tool,
+// mcp.ErrUnknown when there is none for it, *mcp.ScopeError when only the token's scopes are in the way. It is for whatever is
+// offered beside the tools and stands on them.
+func (t *Tools) May(r *mcp.CallRequest) error {
+	_, _, err := t.admit(r)
+	return err
+}
+
+func (t *Tools) admit(r *mcp.CallRequest) (*op.Caller, *tool, error) {
+	caller, err := callerOf(r.Caller)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, ok := t.byName[r.Name]
+	if !ok {
+		return nil, nil, mcp.ErrUnknown
+	}
+	s := t.standing(caller, r.Header)
+	if !own.allows(s) {
+		return nil, nil, mcp.ErrUnknown // before the scope, for its challenge would tell that the tool exists
+	}
+	if !s.scopes.Has(own.scope) {
+		return nil, nil, &mcp.ScopeError{Scopes: []string{own.op.Scope}}
+	}
+	return caller, own, nil
 }
 
 func (t *Tools) refuse(ctx context.Context, err error) *mcp.CallResult {
@@ -66,8 +73,8 @@ func (t *Tools) refuse(ctx context.Context, err error) *mcp.CallResult {
 }
 
 // run sends the request to the operation's own route object. The request has no header of the client but the workspace's:
-// a forwarded Authorization or Cookie would be a second identity beside the verified caller.
-func (t *Tools) run(ctx context.Context, own *tool, p *plan, c *call, client http.Header) (*mcp.CallResult, error) {
+// a forwarded Authorization or Cookie would be a second identity beside the verified caller. It can run more than once.
+func (t *Tools) run(ctx context.Context, own *tool, p *plan, c *call, client http.Header) *recorder {
 	r := p.template.WithContext(ctx)
 	r.URL = &c.url
 	c.url.Path = p.path(&c.input)
@@ -79,12 +86,12 @@ func (t *Tools) run(ctx context.Context, own *tool, p *plan, c *call, client htt
 		r.Header = t.headers(c.header, workspace)
 	}
 	if c.input.body != nil {
-		c.body.data = c.input.body
+		c.body = body{data: c.input.body}
 		r.Body, r.ContentLength = &c.body, int64(len(c.body.data))
 	}
 	rec := t.record()
 	own.route.ServeHTTP(rec, r)
-	return t.answer(own, c, rec)
+	return rec
 }
 
 func (t *Tools) headers(declared http.Header, workspace []string) http.Header {

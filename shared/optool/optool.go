@@ -3,6 +3,9 @@
 // guards, same bytes. The list is rendered at build time (Render) and only filtered here. It is the only room that knows
 // both op and mcp; it knows nothing of what the operations are about.
 //
+// A destructive operation is asked first, through its route, what a person must confirm; the client is asked that (MCP
+// 2026-07-28, elicitation in form mode), and the yes travels to the service, which uses it up in the act's own transaction.
+//
 // Arguments carry the names of the wire: path and query parameters as they are, header parameters in lower case with
 // underscores, the members of the body flattened beside them. Null in an optional parameter counts as left out, for models
 // fill optional fields with null; null in a member of the body means what it means to the route.

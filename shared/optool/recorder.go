@@ -3,6 +3,8 @@ package optool
 import (
 	"net/http"
 	"sync"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
 )
 
 // maxKept is the greatest buffer that goes back to the pool: one huge reply must not pin its memory for ever.
@@ -15,8 +17,9 @@ type recorder struct {
 	meta     []byte
 	header   http.Header
 	status   int
-	out      bool   // in use; guards against a second release
-	released func() // release, made once
+	failure  *apperr.Error // of which buf is the document
+	out      bool          // in use; guards against a second release
+	released func()        // release, made once
 	pool     *sync.Pool
 }
 
@@ -41,6 +44,9 @@ func (r *recorder) WriteHeader(status int) {
 	}
 }
 
+// Failed keeps the failure that the route is about to write.
+func (r *recorder) Failed(e *apperr.Error) { r.failure = e }
+
 // Write keeps the reply.
 func (r *recorder) Write(p []byte) (int, error) {
 	r.WriteHeader(http.StatusOK)
@@ -54,6 +60,7 @@ func (r *recorder) release() {
 	}
 	r.out = false
 	r.buf, r.meta, r.status = r.buf[:0], r.meta[:0], 0
+	r.failure = nil
 	clear(r.header)
 	r.pool.Put(r)
 }

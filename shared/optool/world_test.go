@@ -120,6 +120,7 @@ type ruleOut struct {
 
 type world struct {
 	calls   atomic.Int64
+	shelf   *shelf
 	log     *bytes.Buffer
 	fail    error
 	raw     json.RawMessage // reply of rules_upsert
@@ -173,12 +174,7 @@ func (w *world) operations() []op.Operation {
 				out.Body.Data.Text = string(text)
 				return out, w.run(ctx)
 			}),
-		rest.Define(remove, func(ctx context.Context, _ *struct {
-			ID string `path:"id"`
-		},
-		) (*struct{}, error) {
-			return nil, w.run(ctx)
-		}),
+		rest.DefineDestructive(remove, w.shelf.ask, w.shelf.remove),
 		rest.Define(touch, func(ctx context.Context, _ *struct {
 			ID string `path:"id"`
 		},
@@ -227,6 +223,7 @@ func (w *world) caller(scopes string, role op.Role) *op.Caller {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{log: &bytes.Buffer{}, raw: json.RawMessage(`{}`)}
+	w.shelf = &shelf{world: w, version: 1, used: map[string]string{}}
 	var err error
 	if w.names, err = op.NewVocabulary([]op.ScopeInfo{{Name: "notes:read"}, {Name: "notes:write"}, {Name: "rules:write"}, {Name: "other:read"}}); err != nil {
 		t.Fatal(err)

@@ -27,6 +27,21 @@ type nothing struct{}
 // handler finds caller and workspace in its context (op.CallerFrom, op.TenantFrom). What it returns belongs to the route from
 // then on: a nil slice that is a member of Body becomes an empty one, so that a list is never null.
 func Define[I, O any](spec op.Spec, handle func(context.Context, *I) (*O, error)) op.Operation {
+	return define(spec, nil, handle)
+}
+
+// DefineDestructive is Define for an operation that a person may have to confirm first. question gets the same input and
+// context as handle and says what to ask; nil when these arguments need no question. It changes nothing. It is asked for
+// in-process callers only (op.Inquiry); what it reads can change before the act, so handle compares op.ConfirmationFrom itself.
+func DefineDestructive[I, O any](
+	spec op.Spec, question func(context.Context, *I) (*op.Question, error), handle func(context.Context, *I) (*O, error),
+) op.Operation {
+	return define(spec, question, handle)
+}
+
+func define[I, O any](
+	spec op.Spec, question func(context.Context, *I) (*op.Question, error), handle func(context.Context, *I) (*O, error),
+) op.Operation {
 	if spec.Status == 0 {
 		spec.Status = http.StatusOK
 	}
@@ -34,17 +49,25 @@ func Define[I, O any](spec op.Spec, handle func(context.Context, *I) (*O, error)
 		Spec:   spec,
 		Input:  reflect.TypeFor[I](),
 		Output: reflect.TypeFor[O](),
+		Asks:   question != nil,
 		Binding: &binding{
-			serve:    func(api huma.API, o huma.Operation) { huma.Register(api, o, pass(handle)) },
+			serve:    func(api huma.API, o huma.Operation) { huma.Register(api, o, pass(question, handle)) },
 			describe: func(api huma.API, o huma.Operation) { huma.Register(api, o, handle) },
 		},
 	}
 }
 
-// pass runs the handler and leaves what it returned in the call.
-func pass[I, O any](handle func(context.Context, *I) (*O, error)) func(context.Context, *I) (*nothing, error) {
+// pass runs the handler, or answers the inquiry of the context, and leaves what came of it in the call.
+func pass[I, O any](
+	question func(context.Context, *I) (*op.Question, error), handle func(context.Context, *I) (*O, error),
+) func(context.Context, *I) (*nothing, error) {
 	return func(ctx context.Context, in *I) (*nothing, error) {
 		c := ctx.(*carrier).call // huma hands on what call.Context returned
+		if inquiry := op.InquiryFrom(c.ctx); inquiry != nil {
+			inquiry.Question, c.err = question(c.ctx, in)
+			inquiry.Answered = c.err == nil
+			return nil, nil //nolint:nilnil // as below
+		}
 		out, err := handle(c.ctx, in)
 		if out != nil {
 			c.out = out

@@ -77,6 +77,10 @@ func (t *route) rescue(w http.ResponseWriter, r *http.Request) {
 }
 
 func (t *route) serve(c *call, w http.ResponseWriter) error {
+	inquiry := op.InquiryFrom(c.r.Context())
+	if inquiry != nil && !t.op.Asks {
+		return fmt.Errorf("rest: %s was asked for a question and has none", t.op.Name) // it would act instead
+	}
 	ctx, err := t.admit(c.r)
 	if err != nil {
 		return err
@@ -104,6 +108,9 @@ func (t *route) serve(c *call, w http.ResponseWriter) error {
 		return invalid(c.refused, t.op)
 	case c.err != nil:
 		return c.err
+	case inquiry != nil:
+		w.WriteHeader(http.StatusNoContent)
+		return nil
 	}
 	return t.bound.reply.write(w, c)
 }
@@ -136,7 +143,8 @@ func (t *route) admit(r *http.Request) (context.Context, error) {
 			"This operation needs the role "+t.op.Role.String()+"; yours here is "+role.String()+".",
 			"Ask an administrator of the workspace for the role "+t.op.Role.String()+".")
 	}
-	if t.op.Outward && t.api.deps.Outward != nil {
+	// A question lets nothing out.
+	if t.op.Outward && t.api.deps.Outward != nil && op.InquiryFrom(ctx) == nil {
 		if l := t.api.deps.Outward.Take(ctx, caller.Grant); !l.Allowed {
 			return nil, limited(l, "This grant has sent out too much in a short time.")
 		}

@@ -122,6 +122,12 @@ func (w *world) catalogue(t testing.TB) *op.Catalogue {
 	ship.Outward, ship.Status = true, 202
 	remove := spec("parcels_delete", "DELETE", "/parcels/{id}", op.Destructive, "parcels:write", op.Admin)
 	remove.Status, remove.Errors = 204, []apperr.Kind{apperr.Conflict}
+	question := func(_ context.Context, in *getIn) (*op.Question, error) {
+		if in.ID == "free" {
+			return nil, w.fail
+		}
+		return &op.Question{Text: "Do it to {}?", Values: []string{in.ID}, Targets: map[string]string{in.ID: "1"}}, w.fail
+	}
 	c, err := op.NewCatalogue(v, []op.Operation{
 		rest.Define(whoami, func(ctx context.Context, _ *struct{}) (*getOut, error) {
 			out := &getOut{}
@@ -147,10 +153,10 @@ func (w *world) catalogue(t testing.TB) *op.Catalogue {
 				out.Body.Data.ID, out.Body.Created = in.Body.Slug+"<&>", true
 				return out, w.run(ctx)
 			}),
-		rest.Define(ship, func(ctx context.Context, in *getIn) (*getOut, error) {
+		rest.DefineDestructive(ship, question, func(ctx context.Context, in *getIn) (*getOut, error) {
 			return &getOut{}, w.run(ctx)
 		}),
-		rest.Define(remove, func(ctx context.Context, in *getIn) (*struct{}, error) {
+		rest.DefineDestructive(remove, question, func(ctx context.Context, in *getIn) (*struct{}, error) {
 			return nil, w.run(ctx)
 		}),
 	})

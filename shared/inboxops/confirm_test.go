@@ -1,0 +1,178 @@
+package inboxops_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/inboxops"
+	"github.com/buzon-mail/buzon/shared/mcp"
+	"github.com/buzon-mail/buzon/shared/op"
+	"github.com/buzon-mail/buzon/shared/store"
+)
+
+// insider runs routes as the tools do.
+type insider struct {
+	*httptest.ResponseRecorder
+	failure *apperr.Error
+}
+
+func (i *insider) Failed(e *apperr.Error) { i.failure = e }
+
+type destructive struct {
+	body  string
+	path  string // value of {id}; empty: none
+	act   string // id of what it changes
+	words string // the question starts with them
+	gone  func() bool
+}
+
+// destructives has every operation that asks: a new one fails TestEveryConfirmedActWritesItsNonce until it stands here.
+func (w *world) destructives() map[string]destructive {
+	in := w.data("acme", "PUT", "/inboxes", `{"slug":"facturas"}`, 201)
+	mail := w.deliver(in, orgA, wsA)
+	id := in["id"].(string)
+	return map[string]destructive{
+		"inboxes_upsert": {
+			body: `{"slug":"facturas","retention_days":7}`, act: id, words: "Keep the mail of inbox facturas for 7 days instead of for ever",
+			gone: func() bool { return w.data("acme", "GET", "/inboxes/facturas", "", 200)["retention_days"] != nil },
+		},
+		"inboxes_delete": {
+			path: "facturas", act: id, words: "Delete inbox facturas and hide its about 1 mail; restorable until 27 August",
+			gone: func() bool {
+				return w.data("acme", "GET", "/inboxes/facturas?include_deleted=true", "", 200)["deleted_at"] != nil
+			},
+		},
+		"emails_delete": {
+			path: mail.ID, act: mail.ID, words: "Delete email " + mail.ID + ", received by inbox facturas on 28 July 2026, with 1 attachment; restorable until 27 August",
+			gone: func() bool {
+				return w.data("acme", "GET", "/emails/"+mail.ID+"?include_deleted=true", "", 200)["deleted_at"] != nil
+			},
+		},
+	}
+}
+
+// inside runs an operation's route for a caller of MCP.
+func (w *world) inside(name string, d destructive, yes *op.Confirmation, asked *op.Inquiry) *insider {
+	w.t.Helper()
+	ctx := op.WithCaller(w.t.Context(), w.callers["acme"], op.SurfaceMCP)
+	if yes != nil {
+		ctx = op.WithConfirmation(ctx, yes)
+	}
+	if asked != nil {
+		ctx = op.WithInquiry(ctx, asked)
+	}
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(d.body))
+	r.Header.Set("Content-Type", "application/json")
+	r.SetPathValue("id", d.path)
+	out := &insider{ResponseRecorder: httptest.NewRecorder()}
+	w.api.Route(name).ServeHTTP(out, r)
+	return out
+}
+
+func TestEveryConfirmedActWritesItsNonce(t *testing.T) {
+	c, err := inboxops.Catalogue(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range c.Operations() {
+		if !o.Asks {
+			continue
+		}
+		t.Run(o.Name, func(t *testing.T) {
+			w := newWorld(t)
+			w.data("globex", "PUT", "/inboxes", `{"slug":"facturas"}`, 201)
+			d, ok := w.destructives()[o.Name]
+			if !ok {
+				t.Fatal("nothing proves that this operation writes the nonce of its confirmation")
+			}
+			if out := w.inside(o.Name, d, nil, nil); out.failure == nil || out.failure.Code != op.CodeUnconfirmed || d.gone() {
+				t.Fatalf("without a yes: %d %s", out.Code, out.Body)
+			}
+			var asked op.Inquiry
+			if out := w.inside(o.Name, d, nil, &asked); !asked.Answered || asked.Question == nil || d.gone() {
+				t.Fatalf("question: %d %s", out.Code, out.Body)
+			}
+			message, err := asked.Question.Message()
+			if err != nil || !strings.HasPrefix(message, d.words) {
+				t.Errorf("question %q, %v", message, err)
+			}
+			if strings.Contains(message, "Ignore") || strings.Contains(message, "remote.test") || strings.Contains(message, ".pdf") {
+				t.Errorf("text of a mail in the question: %s", message)
+			}
+			yes := &op.Confirmation{NonceHash: "n1", Targets: asked.Question.Targets, Expires: clock().Add(5 * time.Minute)}
+			if out := w.inside(o.Name, d, yes, nil); out.Code != 200 || !d.gone() {
+				t.Fatalf("with a yes: %d %s", out.Code, out.Body)
+			}
+			row, err := w.engine.Get(t.Context(), store.Key{Table: store.Ephemeral, Partition: "confirmed/n1", Sort: "-"})
+			if err != nil || !row.Expires.After(yes.Expires.Add(time.Minute)) {
+				t.Errorf("nonce row: %v, until %s", err, row.Expires)
+			}
+			out := w.inside(o.Name, d, yes, nil)
+			outcome, ok := errors.AsType[op.Outcome](out.failure)
+			if out.failure == nil || out.failure.Code != op.CodeDone || !ok || outcome.Outcome() != d.act {
+				t.Errorf("the same yes again: %d %s", out.Code, out.Body)
+			}
+			other := *yes
+			other.NonceHash = "n2"
+			if out := w.inside(o.Name, d, &other, nil); out.failure == nil || out.failure.Code != op.CodeChanged {
+				t.Errorf("another yes to what is gone: %d %s", out.Code, out.Body)
+			}
+			if _, err := w.engine.Get(t.Context(), store.Key{Table: store.Ephemeral, Partition: "confirmed/n2", Sort: "-"}); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("a refused act used its yes: %v", err)
+			}
+		})
+	}
+}
+
+// The domain does not know op: what it answers must be what op's callers look for.
+func TestCodesAgree(t *testing.T) {
+	e := inbox.AlreadyDone("inbox_1")
+	if outcome, ok := errors.AsType[op.Outcome](e); e.Code != op.CodeDone || !ok || outcome.Outcome() != "inbox_1" {
+		t.Errorf("already done: %v", e)
+	}
+}
+
+// What needs no question runs in the 2025 era too.
+func TestUpsertOfTheHandshakeEra(t *testing.T) {
+	w := newWorld(t)
+	call := func(arguments string) (string, bool) {
+		got, err := w.tools.CallTool(t.Context(), &mcp.CallRequest{
+			Caller: w.callers["acme"], Version: mcp.V20250618, Name: "inboxes_upsert", Arguments: []byte(arguments),
+		})
+		w.must(err)
+		return string(got.JSON), got.IsError
+	}
+	for _, arguments := range []string{
+		`{"slug":"a","retention_days":30}`, `{"slug":"a","state":"paused"}`, `{"slug":"a","retention_days":60}`, `{"slug":"a","retention_days":null}`,
+	} {
+		if text, failed := call(arguments); failed {
+			t.Errorf("%s: %s", arguments, text)
+		}
+	}
+	if text, failed := call(`{"slug":"a","retention_days":7}`); !failed || !strings.Contains(text, `"confirmation_required"`) || !strings.Contains(text, "Do not repeat") {
+		t.Errorf("shorter: %s", text)
+	}
+	if got := w.data("acme", "GET", "/inboxes/a", "", 200); got["retention_days"] != nil {
+		t.Errorf("it happened: %v", got)
+	}
+	w.data("acme", "PUT", "/inboxes", `{"slug":"a","retention_days":7}`, 200)
+}
+
+func TestSessionNamesWhatAsks(t *testing.T) {
+	w := newWorld(t)
+	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete emails_delete", "blind": "", "viewer": ""} {
+		var names []string
+		for _, name := range w.data(who, "GET", "/session", "", 200)["confirmed_tools"].([]any) {
+			names = append(names, name.(string))
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s: %s", who, got)
+		}
+	}
+}
