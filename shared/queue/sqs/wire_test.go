@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,7 +74,8 @@ func batch(t *testing.T, failed map[string]string) faults.Step {
 			}
 			Failed []map[string]any
 		}
-		for id, code := range failed {
+		for _, id := range slices.Sorted(maps.Keys(failed)) {
+			code := failed[id]
 			name, sender := strings.CutPrefix(code, "sender ")
 			out.Failed = append(out.Failed, map[string]any{"Id": id, "Code": name, "SenderFault": sender, "Message": "no"})
 		}
