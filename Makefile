@@ -1,4 +1,4 @@
-# Everything needs Go and nothing else, but for conformance and clients, which need npm and pip too; tools come into .tools.
+# Everything needs Go and nothing else, but for conformance, clients and awstest, which need npm and pip too; tools come into .tools.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED ?= 0
@@ -16,7 +16,7 @@ RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 # The parts of check never run at once, whatever MAKEFLAGS says: its last lines are the summary of the tests.
 .NOTPARALLEL:
 
-.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients bench microbench build invoke generate clean
+.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients awstest bench microbench build invoke generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ run: ## build and start the whole service with two sample organizations; Ctrl-C 
 test: ## all tests, with no network and no AWS account
 	go test ./...
 
-check: fmt vet lint generated modules fuzz conformance clients race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, race + shuffled tests
+check: fmt vet lint generated modules fuzz conformance clients awstest race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, AWS stand-in, race + shuffled tests
 
 fmt: ## fail when a file is not gofmt's
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
@@ -64,6 +64,9 @@ conformance: ## the official MCP suite against shared/mcp, through every front d
 
 clients: ## the official MCP clients, each in every mode (npm, pip)
 	@go run ./scripts/clients
+
+awstest: ## the engines on AWS against moto, a stand-in for it (pip)
+	@go run ./scripts/awstest
 
 bench: ## the product beside floors, peers and the budgets of DESIGN.md, in one run (BENCHFLAGS="-only calls -rounds 30"; -h lists them)
 	@cd scripts/bench && go build -o ../../.tools/bench . && exec ../../.tools/bench $(BENCHFLAGS)

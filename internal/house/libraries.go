@@ -16,7 +16,8 @@ type library struct {
 //
 //nolint:gochecknoglobals // constant table
 var libraries = map[string]library{
-	"github.com/aws/aws-sdk-go-v2":               {[]string{"store/dynamo", "blob/s3", "queue/sqs", "outmail", "app"}, "AWS types do not leave the engines"},
+	"github.com/aws/aws-sdk-go-v2":               {[]string{"awsclient", "store/dynamo", "blob/s3", "queue/sqs", "outmail", "app"}, "AWS types do not leave the engines"},
+	"github.com/aws/smithy-go":                   {[]string{"awsclient"}, "failures of AWS are told apart in one place"},
 	"github.com/aws/aws-sdk-go-v2/config":        {[]string{"app/local"}, "it costs 1 ms of start-up; functions make clients from options"},
 	"github.com/aws/aws-lambda-go":               {[]string{"lambdaedge"}, "Lambda's types do not leave the edge"},
 	"github.com/awslabs/aws-lambda-go-api-proxy": {[]string{"lambdaedge"}, "Lambda's types do not leave the edge"},
@@ -40,14 +41,14 @@ var libraries = map[string]library{
 	"go.etcd.io/bbolt":                           {[]string{"store/embedded"}, "the file of one engine"},
 	"github.com/santhosh-tekuri/jsonschema":      {[]string{"testkit"}, "2.5 ms of start-up: tests only"},
 
-	"net/http":      {[]string{"op", "rest", "mcp", "mcpcheck", "optool", "oauth", "safehttp", "lambdaedge", "inboxops", "app", "testkit", "functions", "outmail", "blob", "store", "queue"}, "the domain, the mail parser and the pipeline know no HTTP"},
-	"net":           {[]string{"mcpcheck", "app", "config", "lambdaedge", "mcp", "smtpd", "safehttp", "outmail", "testkit"}, "only what serves or dials opens connections"},
+	"net/http":      {[]string{"awsclient", "op", "rest", "mcp", "mcpcheck", "optool", "oauth", "safehttp", "lambdaedge", "inboxops", "app", "testkit", "functions", "outmail", "blob", "store", "queue"}, "the domain, the mail parser and the pipeline know no HTTP"},
+	"net":           {[]string{"awsclient", "mcpcheck", "app", "config", "lambdaedge", "mcp", "smtpd", "safehttp", "outmail", "testkit"}, "only what serves or dials opens connections"},
 	"net/netip":     {[]string{anything}, "addresses are values"},
 	"net/url":       {[]string{anything}, "so are these"},
 	"net/mail":      {[]string{anything}, "its dates and addresses are values"},
 	"net/textproto": {[]string{anything}, "names of headers are values"},
 	"mime":          {[]string{anything}, "types are values"},
-	"os":            {[]string{"app", "functions", "store/embedded", "blob/dir", "outmail", "smtpd", "testkit"}, "files belong to engines, the environment to config's caller"},
+	"os":            {[]string{"app", "functions", "store/embedded", "blob/dir", "blob/s3", "outmail", "smtpd", "testkit"}, "files belong to engines, the environment to config's caller"},
 	"os/exec":       {[]string{"testkit"}, "nothing here starts a program"},
 	"plugin":        {nil, "what runs is what was built"},
 	"text/template": {nil, "it switches off the linker's dead-method removal; pages are constant strings and escaping"},

@@ -10,6 +10,7 @@ type API struct {
 	PublicURL      string // canonical origin; empty: the door's own name
 	RootSecrets    Secret // name of the secret that holds the root secrets; empty when emulated
 	KeySet         Secret // name of the secret that holds the signing keys; empty when emulated
+	AWS            AWS    // zero when emulated
 	Rates          Rates
 	AllowedOrigins []string // canonical
 	PublicDiscover bool     // server/discover without a token
@@ -53,7 +54,7 @@ func (r *reader) deployed(c *API) {
 	c.PublicURL = r.publicURL()
 	switch store := r.or(varStore, "dynamo"); {
 	case store == "dynamo":
-		r.fault(varStore, "the DynamoDB store is not in this version: run the function emulated (%s=1, or sam local), or functions/local.", varEmulator)
+		c.AWS = r.aws()
 	case store == "embedded" && r.onLambda():
 		r.fault(varStore, "this is Lambda, whose disk is lost with each instance; embedded is for one machine.")
 	case store == "embedded":

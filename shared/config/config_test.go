@@ -178,8 +178,17 @@ func TestEmulationWins(t *testing.T) {
 	}
 }
 
+// deployedNames are the variables of a deployed function.
+func deployedNames() []string {
+	return []string{
+		varRootSecrets, "buzon/root", varKeySet, "arn:aws:secretsmanager:eu-west-1:123456789012:secret:buzon/keys-AbCdEf",
+		varRegion, "eu-west-1", varKeyID, "ASIAEXAMPLE", varSecret, "key-secret",
+		varCoreTable, "buzon-core", varEphemeralTable, "buzon-ephemeral", varBucket, "buzon-mail",
+	}
+}
+
 func TestAPIRefuses(t *testing.T) {
-	names := []string{varRootSecrets, "buzon/root", varKeySet, "arn:aws:secretsmanager:eu-west-1:123456789012:secret:buzon/keys-AbCdEf"}
+	names := deployedNames()
 	tests := []struct {
 		name string
 		env  Getenv
@@ -191,11 +200,13 @@ func TestAPIRefuses(t *testing.T) {
 		{"emulator by managed instances", underRIE(varLambda, "lambda-managed-instances", varEmulator, "1"), []string{varEmulator}},
 		{"embedded on Lambda", env(append(names, varLambda, "on-demand", varStore, "embedded")...), []string{varStore}},
 		{"embedded without emulation", env(append(names, varStore, "embedded")...), []string{varStore}},
-		{"dynamo", env(append(names, varStore, "dynamo")...), []string{varStore}},
-		{"nothing", env(), []string{varStore, varRootSecrets, varKeySet}},
-		{"no limit on Lambda", env(append(names, varRate, "0", varLambda, "on-demand")...), []string{varRate, varStore}},
-		{"emulator that is a typo", env(append(names, varEmulator, "on")...), []string{varEmulator, varStore}},
-		{"URL with a path", env(append(names, varPublicURL, "https://h.example/live")...), []string{varPublicURL, varStore}},
+		{"nothing", env(), []string{varRegion, varKeyID, varSecret, varCoreTable, varEphemeralTable, varBucket, varRootSecrets, varKeySet}},
+		{"no limit on Lambda", env(append(names, varRate, "0", varLambda, "on-demand")...), []string{varRate}},
+		{"emulator that is a typo", env(append(names, varEmulator, "on")...), []string{varEmulator}},
+		{"URL with a path", env(append(names, varPublicURL, "https://h.example/live")...), []string{varPublicURL}},
+		{"one table for both", env(append(names, varEphemeralTable, "buzon-core")...), []string{varEphemeralTable}},
+		{"a table that is an address", env(append(names, varCoreTable, "dynamodb.eu-west-1.amazonaws.com/x")...), []string{varCoreTable}},
+		{"a bucket that is a URL", env(append(names, varBucket, "s3://buzon-mail")...), []string{varBucket}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -206,9 +217,23 @@ func TestAPIRefuses(t *testing.T) {
 			wantProblems(t, err, tt.want...)
 		})
 	}
-	p := wantProblems(t, second(LoadAPI(env(names...))), varStore)
-	if !strings.Contains(p[0].Message, "not in this version") {
-		t.Errorf("message = %q", p[0].Message)
+}
+
+// TestDeployed reads what the template and Lambda set, and prints none of the keys.
+func TestDeployed(t *testing.T) {
+	c, err := LoadAPI(env(append(deployedNames(), varLambda, "on-demand", varSession, "session-token")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := AWS{
+		Region: "eu-west-1", KeyID: "ASIAEXAMPLE", KeySecret: "key-secret", Session: "session-token",
+		CoreTable: "buzon-core", EphemeralTable: "buzon-ephemeral", Bucket: "buzon-mail",
+	}
+	if c.AWS != want || c.Emulated {
+		t.Errorf("config %+v", c)
+	}
+	if text := fmt.Sprintf("%v %+v %#v", c, c, c.AWS); strings.Contains(text, "key-secret") || strings.Contains(text, "session-token") {
+		t.Errorf("the credentials are printed: %s", text)
 	}
 }
 
@@ -217,7 +242,7 @@ func second(_ *API, err error) error { return err }
 // TestPastedSecret: the value of a secret where its name belongs is refused and never repeated.
 func TestPastedSecret(t *testing.T) {
 	err := second(LoadAPI(env(varRootSecrets, `{"version":1,"key":"canary"}`, varKeySet, strings.Repeat("canary", 100))))
-	wantProblems(t, err, varStore, varRootSecrets, varKeySet)
+	wantProblems(t, err, varRegion, varKeyID, varSecret, varCoreTable, varEphemeralTable, varBucket, varRootSecrets, varKeySet)
 	if strings.Contains(err.Error(), "canary") {
 		t.Errorf("the secret is in %q", err)
 	}
