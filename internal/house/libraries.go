@@ -33,7 +33,7 @@ var libraries = map[string]library{
 	"github.com/gogs/chardet":                    {[]string{"mail"}, "bytes without a charset are guessed in one place"},
 	"golang.org/x/net/html":                      {[]string{"mail"}, "hostile HTML is read in one place"},
 	"golang.org/x/net/html/atom":                 {nil, "html is used for its tokenizer only: its parser is not linear"},
-	"golang.org/x/net/idna":                      {[]string{"mail", "smtpd", "inbox", "inboxstore"}, "domains have one spelling where they are compared"},
+	"golang.org/x/net/idna":                      {[]string{"mail", "smtpd", "inbox"}, "domains have one spelling where they are compared"},
 	"golang.org/x/text":                          {[]string{"mail"}, "charsets end where a mail is read"},
 	"golang.org/x/sync":                          {[]string{"pipeline"}, "the worker bounds what it holds in memory"},
 	"github.com/oklog/ulid":                      {[]string{"pipeline"}, "ids that mails get at the door"},
