@@ -101,6 +101,7 @@ var pairs = strings.NewReplacer("rn", "m", "vv", "w", "cl", "d", "-", "", "_", "
 
 // skeleton is what a reader takes a domain for: two that look alike have the same.
 func skeleton(domain string) string {
+	domain = strings.ToLower(domain)
 	text, err := idna.ToUnicode(domain)
 	if err != nil {
 		text = domain
@@ -110,7 +111,7 @@ func skeleton(domain string) string {
 			return plain
 		}
 		return r
-	}, strings.ToLower(text))
+	}, text)
 	return pairs.Replace(text)
 }
 
