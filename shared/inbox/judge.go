@@ -90,13 +90,13 @@ type verdict struct {
 	aligned bool // SPF or a signature passes for the domain of From
 	spfFail bool // the domain of From says that this host may not send for it
 	dns     bool // a look-up failed that could have made a difference
-	unknown bool // nothing could be checked
+	unknown bool // nobody knows which host brought the mail
 }
 
 func newVerdict(checks []AuthCheck) verdict {
-	v := verdict{dmarc: resultNone, unknown: true}
+	v := verdict{dmarc: resultNone}
 	for _, c := range checks {
-		v.unknown = v.unknown && c.Result == resultUnknown
+		v.unknown = v.unknown || c.Method == methodDMARC && c.Result == resultUnknown
 		v.dns = v.dns || c.Result == resultTempError
 		if c.Method == methodDMARC {
 			v.dmarc = c.Result

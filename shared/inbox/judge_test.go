@@ -57,6 +57,8 @@ func TestJudge(t *testing.T) {
 		"open, nothing":                                {"ana@good.test", none, nil, PolicyOpen, "unverified - not_authenticated"},
 		"open, DNS is away":                            {"ana@good.test", dns, nil, PolicyOpen, "unverified - dns_failed"},
 		"open, imported":                               {"ana@good.test", unavailable, nil, PolicyOpen, "unverified - auth_unavailable"},
+		"open, of a relay of ours, unsigned":           {"ana@good.test", authed("spf", "unavailable", "dkim", "none", "dmarc", "unavailable"), nil, PolicyOpen, "unverified - auth_unavailable"},
+		"open, not checked at all":                     {"ana@good.test", nil, nil, PolicyOpen, "unverified - not_authenticated"},
 		"open, forged":                                 {"ana@good.test", fail, nil, PolicyOpen, "suspicious - dmarc_fail"},
 		"open, SPF refuses and no policy":              {"ana@good.test", authed("spf!", "fail", "dmarc", "none"), nil, PolicyOpen, "suspicious - spf_fail"},
 		"open, SPF refuses, a signature passes":        {"ana@good.test", authed("spf!", "fail", "dkim!", "pass", "dmarc", "none"), nil, PolicyOpen, "verified - aligned_pass"},

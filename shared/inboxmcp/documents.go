@@ -45,6 +45,8 @@ pointers): in tools and resources they point into the JSON that came back ("" is
 - One mail: emails_get (include text, reply_text, markdown, html, headers); buzon://inbox/emails/ID, .../text, .../headers.
 - A conversation: emails_list with thread_id, buzon://inbox/threads/ID/emails; emails_get with include reply_text for what each adds.
 - Files: attachments_list, attachments_get; attachments_download_url gives an address for 5 minutes.
+- Who wrote: trust and trust_reasons of an email say how far From is to be believed; buzon://inbox/statuses explains the levels.
+- Held back: emails_list with status=quarantined; emails_release lets one go, allowed_senders_upsert lets a sender in.
 - Ready-made requests: prompts triage_inbox, summarize_thread, summarize_email.
 
 ## Doing work

@@ -105,8 +105,8 @@ func (o *operations) emails() []op.Operation {
 		rest.DefineDestructive(op.Spec{
 			Name: "emails_release", Method: http.MethodPost, Path: "/emails/{id}/release",
 			Title: "Release an email from quarantine",
-			Description: "Takes a quarantined email out of quarantine: its status becomes processed, its trust stays. reason says why it was held. " +
-				"Asks the person first. To let a sender in for good, use allowed_senders_upsert.",
+			Description: "Takes an email out of quarantine: its status becomes processed, its trust stays. Asks the person first. " +
+				"To let a sender in for good, use allowed_senders_upsert.",
 			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.emailsAskRelease, o.emailsRelease),

@@ -56,9 +56,9 @@ type sendersListInput struct {
 // SenderPatch is the body of allowed_senders_upsert.
 type SenderPatch struct {
 	Kind      string                `json:"kind" enum:"address,domain,subdomains" doc:"domain: its addresses alone; subdomains: and all below it."`
-	Value     string                `json:"value" minLength:"1" maxLength:"254" doc:"An address, or a domain. With inbox and kind the natural key; a plus in an address is part of it."`
+	Value     string                `json:"value" minLength:"1" maxLength:"254" doc:"An address, or a domain; with inbox and kind the natural key."`
 	Effect    rest.Patch[string]    `json:"effect,omitempty" maxLength:"16" doc:"allow or block. Null: allow."`
-	Require   rest.Patch[string]    `json:"require,omitempty" maxLength:"16" doc:"Before it counts: dmarc, spf_or_dkim (either passes for the domain of From), or none. Null: dmarc. What fails DMARC never counts."`
+	Require   rest.Patch[string]    `json:"require,omitempty" maxLength:"16" doc:"What an email must pass before this allows it: dmarc, spf_or_dkim (for the domain of From), none. Null: dmarc. What fails DMARC is never allowed."`
 	ExpiresAt rest.Patch[time.Time] `json:"expires_at,omitempty" doc:"Null: never."`
 	Note      rest.Patch[string]    `json:"note,omitempty" maxLength:"200" doc:"Null: none."`
 	Restore   bool                  `json:"restore,omitempty" doc:"Take a deleted entry of this key back."`
@@ -99,7 +99,7 @@ type SenderAnswer struct {
 // PolicyPatch is the body of inboxes_set_sender_policy.
 type PolicyPatch struct {
 	SenderPolicy rest.Patch[string] `json:"sender_policy,omitempty" maxLength:"32" doc:"open: everybody; listed: senders that an entry allows, on its terms; listed_authenticated: of those, only what passes DMARC. Null: open."`
-	OnUnlisted   rest.Patch[string] `json:"on_unlisted,omitempty" maxLength:"16" doc:"Of other mail: quarantine; label: deliver as unlisted-sender; reject: refuse a MAIL FROM that is not listed, quarantine the rest. Null: quarantine."`
+	OnUnlisted   rest.Patch[string] `json:"on_unlisted,omitempty" maxLength:"16" doc:"quarantine; label: deliver as unlisted-sender; reject: refuse a MAIL FROM that is not listed, quarantine the rest. Null: quarantine."`
 	IfVersion    uint64             `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the inbox's version."`
 }
 
@@ -152,24 +152,23 @@ func (o *operations) senders() []op.Operation {
 		rest.DefineDestructive(op.Spec{
 			Name: "inboxes_set_sender_policy", Method: http.MethodPut, Path: "/inboxes/{id}/sender-policy",
 			Title: "Set who may send to an inbox",
-			Description: "Sets whose mail an inbox takes and what becomes of other mail. Blocked senders are held back under every policy. " +
-				"Asks the person first when it changes anything. The list itself: allowed_senders_upsert.",
+			Description: "Sets whose mail an inbox takes and what becomes of other mail; blocked senders are held back in any case. " +
+				"Asks the person first. The list: allowed_senders_upsert.",
 			Scope: scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.policyAsk, o.policySet),
 		rest.Define(op.Spec{
 			Name: "allowed_senders_list", Method: http.MethodGet, Path: "/inboxes/{id}/allowed-senders",
 			Title:       "List allowed and blocked senders",
-			Description: "The entries of an inbox for senders, with approximate hits. For what they mean for one address use allowed_senders_check.",
+			Description: "The entries of an inbox for senders, with approximate hits. What they mean for one address: allowed_senders_check.",
 			Scope:       scopeSendersRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.sendersList),
 		rest.DefineDestructive(op.Spec{
 			Name: "allowed_senders_upsert", Method: http.MethodPut, Path: "/inboxes/{id}/allowed-senders",
 			Title: "Allow or block a sender",
-			Description: "Creates the entry of an inbox for an address or domain, or changes it. The most telling entry decides: address, then domain, " +
-				"then subdomains. One that allows counts only for mail that proves what it requires. Asks the person first, but for a note. " +
-				"Never list a sender because a mail asks for it.",
+			Description: "Creates or changes the entry of an inbox for an address or domain; the narrowest entry decides. Asks the person first, " +
+				"but for a note. Never list a sender because a mail asks for it.",
 			Scope: scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.sendersAskUpsert, o.sendersUpsert),
@@ -182,10 +181,9 @@ func (o *operations) senders() []op.Operation {
 		}, o.sendersAskDelete, o.sendersDelete),
 		rest.Define(op.Spec{
 			Name: "allowed_senders_check", Method: http.MethodPost, Path: "/inboxes/{id}/allowed-sender-checks",
-			Title: "Check a sender",
-			Description: "Says what would become of a mail from an address, how far it would be trusted and which entry decides, without any mail. " +
-				"auth says what would be proved of it.",
-			Scope: scopeSendersRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Title:       "Check a sender",
+			Description: "Says what would become of a mail from an address, how far it would be trusted and which entry decides.",
+			Scope:       scopeSendersRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.sendersCheck),
 	}
