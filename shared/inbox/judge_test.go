@@ -268,7 +268,7 @@ func TestNormalValue(t *testing.T) {
 
 // Whatever an address is: its normal form is a fixpoint, and it names the zone of its domain.
 func FuzzSenderAddress(f *testing.F) {
-	for _, s := range []string{"Ana@Müller.de", "a@b@c.test", "", "@", "a@xn--.com", "a@\u3002test.com", "ана@пример.test"} {
+	for _, s := range []string{"Ana@Müller.de", "a@b@c.test", "", "@", "a@xn--.com", "a@\u3002test.com", "0@\u3002", "a@good.test\u3002", "a@good..test", "ана@пример.test"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

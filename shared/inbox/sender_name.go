@@ -61,10 +61,10 @@ func lookupDomain(domain string) (string, bool) {
 		if err != nil {
 			return "", false
 		}
-		domain = ascii
+		domain = strings.TrimSuffix(ascii, ".") // an ideographic full stop became one
 	}
 	domain = strings.ToLower(domain)
-	if domain == "" || len(domain) > maxAddress || strings.Trim(domain, "abcdefghijklmnopqrstuvwxyz0123456789-._") != "" {
+	if domain == "" || domain[0] == '.' || domain[len(domain)-1] == '.' || strings.Contains(domain, "..") || len(domain) > maxAddress || strings.Trim(domain, "abcdefghijklmnopqrstuvwxyz0123456789-._") != "" {
 		return "", false
 	}
 	return domain, true
