@@ -16,7 +16,7 @@ RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 # The parts of check never run at once, whatever MAKEFLAGS says: its last lines are the summary of the tests.
 .NOTPARALLEL:
 
-.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients bench build invoke generate clean
+.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients bench microbench build invoke generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,7 @@ fmt: ## fail when a file is not gofmt's
 vet: ## go vet, in every module
 	go vet ./...
 	cd scripts/rie && go vet ./...
+	cd scripts/bench && go vet ./...
 	cd scripts/clients/go && go vet ./...
 	cd scripts/check-peers && go vet ./...
 
@@ -64,7 +65,10 @@ conformance: ## the official MCP suite against shared/mcp, through every front d
 clients: ## the official MCP clients, each in every mode (npm, pip)
 	@go run ./scripts/clients
 
-bench: ## benchmarks, each beside its floor in the same run (BENCH=pattern)
+bench: ## the product beside floors, peers and the budgets of DESIGN.md, in one run (BENCHFLAGS="-only calls -rounds 30"; -h lists them)
+	@cd scripts/bench && go build -o ../../.tools/bench . && exec ../../.tools/bench $(BENCHFLAGS)
+
+microbench: ## the rooms' own benchmarks (BENCH=pattern)
 	go test -run='^$$' -bench='$(BENCH)' -benchmem ./... | grep -vE '^(PASS|ok|\?|goos|goarch)'
 
 build: $(addprefix build-,$(LAMBDAS)) ## dist/buzon, and the Lambda bootstraps: dist/NAME/bootstrap (linux/arm64) and dist/native/NAME/bootstrap (VERSION=1.2.3)

@@ -18,7 +18,7 @@ const anything = "*"
 // kinds is the reason that nearly every room has for apperr.
 const kinds = "the vocabulary of failures"
 
-// arrows is DESIGN.md section 1: imports point one way. A room that is not here does not exist, one without arrows stands on
+// arrows: imports point one way. A room that is not here does not exist, one without arrows stands on
 // the standard library. It is the one list: rooms have no tests of their own for this.
 //
 //nolint:gochecknoglobals // constant table

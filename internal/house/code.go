@@ -13,7 +13,7 @@ const (
 	maxFunction  = 60
 )
 
-// TooLong names a file over the ceiling of STYLE.md section 2.
+// TooLong names a file over the ceiling.
 func TooLong(f *File) []string {
 	limit := maxLines
 	if f.Test {

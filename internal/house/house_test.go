@@ -101,7 +101,7 @@ func reachable(t *testing.T, root, pkg string) []string {
 	return strings.Fields(string(out))
 }
 
-// TestReach: what functions/api must not link (DESIGN.md section 11), each with the cost that was measured.
+// TestReach: what functions/api must not link, each with the cost that was measured.
 func TestReach(t *testing.T) {
 	root, _ := module(t)
 	deps := reachable(t, root, "functions/api")

@@ -17,8 +17,9 @@ type Local struct {
 	AllowedOrigins []string // canonical
 	SMTPTLSCert    string   // path; empty together with SMTPTLSKey: no STARTTLS
 	SMTPTLSKey     string
-	SMTPDomain     string // of the SMTP greeting
-	PublicDiscover bool   // server/discover without a token
+	SMTPDomain     string    // of the SMTP greeting
+	PublicDiscover bool      // server/discover without a token
+	Upstream       *Upstream // where people may sign in too; nil: nowhere
 }
 
 // LoadLocal reads the environment of the local process. The error is Problems.
@@ -29,6 +30,7 @@ func LoadLocal(getenv Getenv) (*Local, error) {
 		SMTPTLSCert: getenv(varTLSCert), SMTPTLSKey: getenv(varTLSKey),
 		SMTPDomain: strings.ToLower(r.or(varSMTPDomain, "localhost")), PublicDiscover: r.flag(varPublicDiscover),
 	}
+	c.Upstream = r.upstream()
 	var loopback bool
 	c.HTTPAddr, loopback = r.addr(varHTTPAddr, "127.0.0.1:8080")
 	c.SMTPAddr, _ = r.addr(varSMTPAddr, "127.0.0.1:2525")

@@ -48,10 +48,7 @@ func (s *Attachments) List(ctx context.Context, a Actor, q AttachmentQuery, p Pa
 	if err := q.check(); err != nil {
 		return AttachmentPage{}, err
 	}
-	c, err := newCursors(s.d.Cursors, a, "attachments_list", q)
-	if err != nil {
-		return AttachmentPage{}, err
-	}
+	c := newCursors(s.d.Cursors, a, "attachments_list", q)
 	after, err := c.open(p.Cursor)
 	if err != nil {
 		return AttachmentPage{}, err
@@ -62,7 +59,7 @@ func (s *Attachments) List(ctx context.Context, a Actor, q AttachmentQuery, p Pa
 	}
 	l := lister[AttachmentRow]{
 		after: after, limit: limit, match: q.matcher(),
-		key: func(row AttachmentRow) string { return row.Key },
+		key: func(row *AttachmentRow) string { return row.Key },
 		read: func(ctx context.Context, after string, n int) ([]AttachmentRow, string, error) {
 			r := r
 			r.After, r.Limit = after, n
@@ -123,12 +120,12 @@ func (s *Attachments) readable(ctx context.Context, a Actor, email string) (Emai
 	return e, err
 }
 
-func (q AttachmentQuery) matcher() func(AttachmentRow) bool {
+func (q AttachmentQuery) matcher() func(*AttachmentRow) bool {
 	if q.Kind == "" && q.Type == "" && q.Name == "" && q.MinSize == 0 && q.MaxSize == 0 {
 		return nil
 	}
 	name, typ := strings.ToLower(q.Name), strings.ToLower(q.Type)
-	return func(r AttachmentRow) bool {
+	return func(r *AttachmentRow) bool {
 		return (q.Kind == "" || r.Kind == q.Kind) && contains(r.Filename, name) && r.Size >= q.MinSize &&
 			(q.MaxSize == 0 || r.Size <= q.MaxSize) &&
 			(strings.HasPrefix(strings.ToLower(r.DetectedType), typ) || strings.HasPrefix(strings.ToLower(r.ContentType), typ))

@@ -41,10 +41,7 @@ func (s *Senders) List(ctx context.Context, a Actor, q SenderQuery, p PageReques
 	if err := q.check(); err != nil {
 		return SenderPage{}, err
 	}
-	c, err := newCursors(s.d.Cursors, a, "allowed_senders_list", q)
-	if err != nil {
-		return SenderPage{}, err
-	}
+	c := newCursors(s.d.Cursors, a, "allowed_senders_list", q)
 	after, err := c.open(p.Cursor)
 	if err != nil {
 		return SenderPage{}, err
@@ -55,7 +52,7 @@ func (s *Senders) List(ctx context.Context, a Actor, q SenderQuery, p PageReques
 	}
 	l := lister[SenderRow]{
 		after: after, limit: limit, match: q.matcher(),
-		key: func(row SenderRow) string { return row.ID },
+		key: func(row *SenderRow) string { return row.ID },
 		read: func(ctx context.Context, after string, n int) ([]SenderRow, string, error) {
 			return s.d.Senders.Senders(ctx, SenderRange{a.Workspace, in.ID, after, n})
 		},
@@ -86,12 +83,12 @@ func (q SenderQuery) check() error {
 	return checkFilter("query.q", q.Q)
 }
 
-func (q SenderQuery) matcher() func(SenderRow) bool {
+func (q SenderQuery) matcher() func(*SenderRow) bool {
 	if q.Effect == "" && q.Kind == "" && q.Q == "" {
 		return nil
 	}
 	needle := strings.ToLower(q.Q)
-	return func(row SenderRow) bool {
+	return func(row *SenderRow) bool {
 		return (q.Effect == "" || row.Effect == q.Effect) && (q.Kind == "" || row.Kind == q.Kind) &&
 			(needle == "" || contains(row.Value, needle) || contains(row.Note, needle))
 	}

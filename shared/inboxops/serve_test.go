@@ -287,10 +287,15 @@ func TestMaskedForTheBlind(t *testing.T) {
 	w.data("globex", "PUT", "/inboxes", `{"slug":"a"}`, 201)
 	mail := w.deliver(w.data("acme", "PUT", "/inboxes", `{"slug":"a"}`, 201), orgA, wsA)
 	for _, path := range []string{"/emails", "/emails?q=eve", "/emails/" + mail.ID + "?include=text,html,headers"} {
-		code, text := w.do("blind", "GET", path, "")
-		if code != 200 || strings.Contains(text, "482913") || !strings.Contains(text, `"masked":true`) {
-			t.Errorf("%s: %d %s", path, code, text)
+		for _, who := range []string{"blind", "viewer"} { // one has no codes:read, the other has it and not the role
+			code, text := w.do(who, "GET", path, "")
+			if code != 200 || strings.Contains(text, "482913") || !strings.Contains(text, `"masked":true`) {
+				t.Errorf("%s as %s: %d %s", path, who, code, text)
+			}
 		}
+	}
+	if _, text := w.do("viewer", "GET", "/session", ""); strings.Contains(text, "reconnect") && strings.Contains(text, "granting: codes:read") {
+		t.Errorf("a viewer is sent for a scope that is of no use: %s", text)
 	}
 	if _, text := w.do("acme", "GET", "/emails/"+mail.ID, ""); !strings.Contains(text, "482913") || strings.Contains(text, `"masked"`) {
 		t.Errorf("with codes:read: %s", text)

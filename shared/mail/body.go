@@ -52,6 +52,7 @@ func (p *parser) body(blocks []block) {
 		default:
 			text, md = appendText(text, plain), appendText(md, doc.Markdown)
 			sanitized = append(sanitized, doc.Sanitized)
+			p.shown += doc.Text + "\n"
 		}
 	}
 	m := p.msg

@@ -1,7 +1,9 @@
-// Package oauth is the protected-resource side of OAuth 2.1 as the Model Context Protocol profiles it (revision 2026-07-28,
-// authorization): it verifies access tokens (RFC 9068), tells a client without one where to go (RFC 6750, RFC 9728), and
-// keeps the versioned set of signing keys (RFC 7517). It knows tokens and keys only: not what a scope opens, nothing of MCP
-// messages, nothing of mail. Deliberate departures from a MUST or SHOULD are in DEVIATIONS.md.
+// Package oauth is OAuth 2.1 as the Model Context Protocol profiles it (revision 2026-07-28, authorization), both sides. The
+// resource's: it verifies access tokens (RFC 9068), tells a client without one where to go (RFC 6750, RFC 9728), and keeps
+// the versioned set of signing keys (RFC 7517). The authorization server's: metadata (RFC 8414), client registration (RFC
+// 7591, client id documents), authorization code with PKCE (RFC 6749, 7636, 8252, 8707, 9207), refresh, client credentials,
+// revocation (RFC 7009), sign-in and consent. It knows tokens, clients and people's ids: not what a scope opens, nothing of
+// MCP messages, nothing of mail. Deliberate departures from a MUST or SHOULD are in DEVIATIONS.md.
 package oauth
 
 import (
@@ -37,7 +39,8 @@ type Claims struct {
 	ID           string `json:"jti"`
 	Grant        string `json:"gid"`
 	Organization string `json:"org"`
-	Workspace    string `json:"ws,omitempty"` // of requests that name none; empty: they must
+	Workspace    string `json:"ws,omitempty"`  // of requests that name none; empty: they must
+	Only         bool   `json:"wso,omitempty"` // Workspace is the only one that the token opens
 }
 
 // ExpiresAt is exp as a time.

@@ -32,6 +32,7 @@ func readingOf(m *mail.Message) Reading {
 		References: references(m),
 		Flags:      flagNames(m.Flags),
 		Signals:    signals(m.Content),
+		OtherCodes: m.OtherCodes,
 		Unreadable: m.Unreadable,
 	}
 	if m.Sender != nil {

@@ -47,7 +47,7 @@ func (b *bench) run(t *testing.T, opts RunnerOptions) (stop func()) {
 // until waits for a condition that other goroutines bring about.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never happened: %s", what)
 		}

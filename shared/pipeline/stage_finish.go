@@ -18,6 +18,7 @@ func (r *run) finish(ctx context.Context) error {
 		r.email.Signals, r.email.Codes, r.email.Links, r.email.Flags = nil, nil, nil, nil
 		r.body, r.attachments, r.judged = nil, nil, inbox.Judgement{}
 		r.email.Auth, r.email.Trust = nil, inbox.Trust{}
+		r.email.OtherCodes = nil
 		err = r.store(ctx)
 	}
 	if err == nil && r.judged.Entry != "" {

@@ -145,7 +145,7 @@ type run struct {
 	attachments []inbox.Attachment
 }
 
-// stages are in the order of DESIGN.md §8. A stage that finds the mail unreadable calls fail; those after it have nothing
+// stages are in the order in which each needs what the one before it found. A stage that finds the mail unreadable calls fail; those after it have nothing
 // to do then, and finish stores what there is.
 func (r *run) stages(ctx context.Context) error {
 	r.stage = "look back"

@@ -128,7 +128,7 @@ func start(t testing.TB, a Acceptor, opts Options) (*Server, string) {
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_ = s.Shutdown(ctx)
 		if err := <-done; err != ErrServerClosed {
@@ -152,7 +152,7 @@ func dial(t testing.TB, addr string) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(3 * time.Minute))
 	return &client{t: t, Conn: c, r: bufio.NewReader(c)}
 }
 

@@ -174,7 +174,7 @@ func TestDisconnect(t *testing.T) {
 // waitEmpty waits until the server has no connection and no message left.
 func waitEmpty(t *testing.T, s *Server) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		n := s.transfers
 		s.mu.Unlock()
@@ -491,7 +491,7 @@ func TestShutdown(t *testing.T) {
 
 func waitTransfers(t *testing.T, s *Server, n int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		have := s.transfers
 		s.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/lambdaedge"
@@ -30,7 +30,7 @@ func (f *Function) Close() error { return f.close() }
 
 // New makes the function. Log lines go to out; build is the version of the build.
 func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Function, error) {
-	log := slog.New(slog.NewJSONHandler(out, nil))
+	log := jsonlog.New(out)
 	if build == "" {
 		build = web.Unreleased
 	}
@@ -43,7 +43,7 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 	}
 	handler, err := web.New(web.Deps{
 		Store: e.store, Blobs: web.Blobs{Opener: e.blobs}, Downloads: web.Downloads{Signer: e.blobs}, Serve: e.blobs.Handler(),
-		Seal: e.seal, Keys: e.keys, Logger: log, Clock: time.Now, Random: rand.Reader, RequestID: requestID,
+		Engine: e.engine, Seal: e.seal, Permanent: e.seal, Keys: e.keys, Logger: log, Clock: time.Now, Random: rand.Reader, RequestID: requestID,
 	}, web.Options{
 		Origin: e.origin, Issuer: e.issuer, Audience: e.audience, Development: true, AllowedOrigins: cfg.AllowedOrigins,
 		PublicDiscover: cfg.PublicDiscover, PerMinute: cfg.Rates.PerMinute, OutwardMinute: cfg.Rates.OutwardPerMinute, Version: build,

@@ -25,7 +25,7 @@ type emulation struct {
 	engine *embedded.Engine
 	store  *inboxstore.Store
 	blobs  *dir.Store
-	seal   *seal.Keyring
+	seal   *seal.Keyring // the process and its clients end together, so one root serves for all
 	keys   *oauth.KeyRing
 
 	origin, issuer, audience string

@@ -45,6 +45,11 @@ func (a *admin) calls() []call {
 		verb("org-create", a.CreateOrganization),
 		verb("domain-add", a.AddDomain),
 		verb("token", a.Token),
+		verb("user-link", a.UserLink),
+		verb("keys-rotate", a.RotateKeys),
+		verb("service-create", a.CreateService),
+		verb("service-list", a.ListServices),
+		verb("service-revoke", a.RevokeService),
 		{"backup", func(ctx context.Context, _ []byte, w io.Writer) error { return a.Backup(ctx, w) }},
 	}
 }

@@ -20,7 +20,7 @@ func (a *admin) Backup(ctx context.Context, w io.Writer) error {
 	if err := a.backupStore(ctx, archive); err != nil {
 		return err
 	}
-	for _, name := range []string{rootsFile, keysFile} {
+	for _, name := range []string{rootsFile, permanentFile, keysFile} {
 		if err := addFile(archive, filepath.Join(a.dir, name), name); err != nil {
 			return err
 		}

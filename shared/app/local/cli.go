@@ -30,13 +30,16 @@ type Process struct {
 
 // grammar is the command line.
 type grammar struct {
-	Serve  serveCommand  `cmd:"" default:"1" help:"Run the whole service: HTTP, SMTP and the worker (the default)."`
-	Org    orgCommand    `cmd:"" help:"Organizations."`
-	Domain domainCommand `cmd:"" help:"Mail domains."`
-	Token  tokenCommand  `cmd:"" help:"Print an access token for a person. Loopback services only."`
-	Event  eventCommand  `cmd:"" help:"Fill the tokens into an event file for the emulated Lambda function and print it."`
-	Backup backupCommand `cmd:"" help:"Write store, blobs and secrets into one tar archive. The service may run."`
-	Check  checkCommand  `cmd:"" help:"Check any MCP server in the world from outside. Exit code: 0 nothing failed, 1 something did, 2 it could not be checked."`
+	Serve   serveCommand   `cmd:"" default:"1" help:"Run the whole service: HTTP, SMTP and the worker (the default)."`
+	Org     orgCommand     `cmd:"" help:"Organizations."`
+	Domain  domainCommand  `cmd:"" help:"Mail domains."`
+	User    userCommand    `cmd:"" help:"People."`
+	Service serviceCommand `cmd:"" help:"Service accounts: agents without a person."`
+	Keys    keysCommand    `cmd:"" help:"Signing keys of access tokens."`
+	Token   tokenCommand   `cmd:"" help:"Print an access token for a person. Loopback services only."`
+	Event   eventCommand   `cmd:"" help:"Fill the tokens into an event file for the emulated Lambda function and print it."`
+	Backup  backupCommand  `cmd:"" help:"Write store, blobs and secrets into one tar archive. The service may run."`
+	Check   checkCommand   `cmd:"" help:"Check any MCP server in the world from outside. Exit code: 0 nothing failed, 1 something did, 2 it could not be checked."`
 }
 
 type orgCommand struct {

@@ -178,7 +178,7 @@ func TestFoldersAndSecretsAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.serve(t)
-	for name, mode := range map[string]os.FileMode{"": 0o700, "roots": 0o600, "keys.json": 0o600, "admin.sock": 0o600, "buzon.db": 0o600} {
+	for name, mode := range map[string]os.FileMode{"": 0o700, "roots": 0o600, "permanent": 0o600, "keys.json": 0o600, "admin.sock": 0o600, "buzon.db": 0o600} {
 		info, err := os.Stat(filepath.Join(h.dir, name))
 		if err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%q: mode %v, error %v; want %v", name, info.Mode().Perm(), err, mode)
@@ -205,7 +205,7 @@ func TestBackupIsADataFolder(t *testing.T) {
 	if code != 0 || strings.Count(out, ".") != 2 {
 		t.Errorf("the restored folder does not know its owner: %d %s", code, errs)
 	}
-	for _, name := range []string{"roots", "keys.json"} {
+	for _, name := range []string{"roots", "permanent", "keys.json"} {
 		before, _ := os.ReadFile(filepath.Join(h.dir, name))
 		after, err := os.ReadFile(filepath.Join(second.dir, name))
 		if err != nil || !bytes.Equal(before, after) {

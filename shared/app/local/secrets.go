@@ -19,10 +19,13 @@ import (
 const (
 	storeFile  = "buzon.db"
 	blobFolder = "blobs"
-	rootsFile  = "roots"     // root secrets of seal
+	rootsFile  = "roots"     // root secrets of what travels for a day at most
 	keysFile   = "keys.json" // signing keys of access tokens
-	demoFile   = "demo.json"
-	adminFile  = "admin.sock"
+	// permanentFile is the root secret of what clients keep for months, their ids and refresh tokens. It is not rotated: a
+	// new one disconnects every client.
+	permanentFile = "permanent"
+	demoFile      = "demo.json"
+	adminFile     = "admin.sock"
 )
 
 // prepare makes the data folder, for its owner only: it holds everybody's mail and the keys to it.
@@ -36,9 +39,9 @@ func prepare(dir string) error {
 	return nil
 }
 
-// keyring reads the root secrets, or makes them on first use.
-func keyring(dir string, clock func() time.Time) (*seal.Keyring, error) {
-	text, err := secret(filepath.Join(dir, rootsFile), func() ([]byte, error) {
+// keyring reads the root secrets of a file, or makes them on first use.
+func keyring(dir, file string, clock func() time.Time) (*seal.Keyring, error) {
+	text, err := secret(filepath.Join(dir, file), func() ([]byte, error) {
 		var b [32]byte
 		if _, err := rand.Read(b[:]); err != nil {
 			return nil, fmt.Errorf("random: %w", err)
@@ -50,7 +53,7 @@ func keyring(dir string, clock func() time.Time) (*seal.Keyring, error) {
 	}
 	roots, err := seal.ParseRoots(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", rootsFile, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return seal.New(roots, seal.Options{Clock: clock, Rand: rand.Reader})
 }

@@ -1,5 +1,5 @@
 // Package local is the whole service in one process: HTTP, SMTP and the worker over the embedded engine, and the buzon
-// command line. Everything lies in one data folder.
+// command line. Everything lies in one data folder. It must know neither Lambda nor an engine that needs another machine.
 package local
 
 import (
@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/blob/dir"
 	"github.com/buzon-mail/buzon/shared/config"
@@ -26,6 +27,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/mailauth"
 	"github.com/buzon-mail/buzon/shared/oauth"
+	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/pipeline"
 	queue "github.com/buzon-mail/buzon/shared/queue/embedded"
 	"github.com/buzon-mail/buzon/shared/seal"
@@ -55,6 +57,7 @@ type Service struct {
 	blobs  *dir.Store
 	queue  *queue.Queue
 	seal   *seal.Keyring
+	fixed  *seal.Keyring // of what clients keep
 	keys   *oauth.KeyRing
 	intake *pipeline.Intake
 	worker *pipeline.Worker
@@ -77,7 +80,7 @@ func New(cfg *config.Local, opts Options) (_ *Service, err error) {
 	if opts.Build == "" {
 		opts.Build = web.Unreleased
 	}
-	s := &Service{cfg: cfg, opts: opts, version: opts.Build, log: slog.New(slog.NewJSONHandler(opts.Log, nil)), origin: cfg.PublicURL}
+	s := &Service{cfg: cfg, opts: opts, version: opts.Build, log: jsonlog.New(opts.Log), origin: cfg.PublicURL}
 	if err := prepare(cfg.DataDir); err != nil {
 		return nil, err
 	}
@@ -95,7 +98,10 @@ func New(cfg *config.Local, opts Options) (_ *Service, err error) {
 
 func (s *Service) open() (err error) {
 	dataDir, clock := s.cfg.DataDir, s.opts.Clock
-	if s.seal, err = keyring(dataDir, clock); err != nil {
+	if s.seal, err = keyring(dataDir, rootsFile, clock); err != nil {
+		return err
+	}
+	if s.fixed, err = keyring(dataDir, permanentFile, clock); err != nil {
 		return err
 	}
 	if s.keys, err = signingKeys(dataDir, clock); err != nil {
@@ -129,11 +135,13 @@ func (s *Service) wire(origin string) (err error) {
 		return err
 	}
 	s.api, err = web.New(web.Deps{
-		Store: s.store, Blobs: web.Blobs{Opener: s.blobs}, Downloads: web.Downloads{Signer: s.blobs}, Serve: s.blobs.Handler(), Seal: s.seal,
+		Store: s.store, Blobs: web.Blobs{Opener: s.blobs}, Downloads: web.Downloads{Signer: s.blobs}, Serve: s.blobs.Handler(),
+		Engine: s.engine, Seal: s.seal, Permanent: s.fixed,
 		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader,
 	}, web.Options{
 		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, PublicDiscover: s.cfg.PublicDiscover,
 		PerMinute: s.cfg.Rates.PerMinute, OutwardMinute: s.cfg.Rates.OutwardPerMinute, Version: s.version,
+		Upstream: provider(s.cfg.Upstream),
 	})
 	if err != nil {
 		return err
@@ -161,6 +169,14 @@ func (s *Service) pipeline() (err error) {
 		Logger: s.log, Clock: s.opts.Clock, Authenticate: pipeline.AuthenticateMail(senders), Senders: s.store,
 	}, pipeline.WorkerOptions{})
 	return err
+}
+
+// provider is the configured one; nil when there is none.
+func provider(c *config.Upstream) *upstream.Config {
+	if c == nil {
+		return nil
+	}
+	return &upstream.Config{Issuer: c.Issuer, ClientID: c.ClientID, Secret: c.Secret.Reveal(), Name: c.Name, Allow: c.Allow}
 }
 
 // Close closes the store. Only for a service that does not run.
@@ -249,7 +265,7 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	sweeper.Go(func() { s.sweep(work) })
 	go func() { worker <- runner.Run(work) }()
 	verbs := s.admin.serveAdmin(adminListener)
-	go func() { failures <- serving("HTTP", site.Serve(s.http)) }()
+	go func() { failures <- serving("HTTP", site.Serve(stallListener{s.http})) }()
 	go func() { failures <- serving("SMTP", mail.Serve(s.smtp)) }()
 	stop = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/web"
@@ -27,7 +28,8 @@ type admin struct {
 	store    *inboxstore.Store
 	api      *web.API
 	clock    func() time.Time
-	loopback bool // tokens are minted for a loopback issuer only
+	loopback bool       // tokens are minted for a loopback issuer only
+	rotating sync.Mutex // one rotation at a time
 }
 
 // OrganizationRequest asks for an organization with its first workspace and owner.
@@ -249,7 +251,7 @@ func chosen(p inbox.Principal, ref string) (string, error) {
 // mint signs a token of the command line; its grant is the person's own, so its rate limit is too.
 func mint(ctx context.Context, issuer *oauth.Issuer, m inbox.Member, workspace, scope string, ttl time.Duration) (string, error) {
 	token, err := issuer.Mint(ctx, oauth.Claims{
-		Subject: m.User, ClientID: "buzon-cli", Scope: scope, Grant: "grant_cli_" + m.User,
+		Subject: m.User, ClientID: web.CommandLine, Scope: scope, Grant: "grant_cli_" + m.User,
 		Organization: m.Organization, Workspace: workspace,
 	}, ttl)
 	if err != nil {

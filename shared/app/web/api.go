@@ -1,6 +1,6 @@
-// Package web joins the rooms into the service's HTTP side: the MCP endpoint, the REST API, the metadata of the protected
-// resource, downloads and the health check, over whatever engines it is given. The Lambda function and the local process
-// serve the same handler.
+// Package web joins the rooms into the service's HTTP side: the MCP endpoint, the REST API, the authorization server with its
+// pages, the metadata of the protected resource, downloads and the health check, over whatever engines it is given. The Lambda
+// function and the local process serve the same handler. It chooses no engine and must know neither Lambda nor the command line.
 package web
 
 import (
@@ -19,11 +19,14 @@ import (
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/mcp"
 	"github.com/buzon-mail/buzon/shared/oauth"
+	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/op"
 	"github.com/buzon-mail/buzon/shared/optool"
 	"github.com/buzon-mail/buzon/shared/ratelimit"
 	"github.com/buzon-mail/buzon/shared/rest"
+	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/seal"
+	"github.com/buzon-mail/buzon/shared/store"
 )
 
 // Unreleased is the version of a build that was given none.
@@ -37,12 +40,15 @@ type Deps struct {
 	Store     *inboxstore.Store
 	Blobs     inbox.Blobs
 	Downloads inbox.Downloads
-	Serve     http.Handler // of the downloads' addresses; nil where something else serves them
-	Seal      *seal.Keyring
+	Serve     http.Handler  // of the downloads' addresses; nil where something else serves them
+	Engine    store.Engine  // of the authorization server's rows
+	Seal      *seal.Keyring // what travels for a day at most
+	Permanent *seal.Keyring // what clients keep; not rotated
 	Keys      *oauth.KeyRing
 	Logger    *slog.Logger
 	Clock     func() time.Time
 	Random    io.Reader
+	Fetcher   oauth.Fetcher                // of clients' documents; the network's when nil
 	RequestID func(context.Context) string // the platform's; nil: none
 }
 
@@ -55,9 +61,10 @@ type Options struct {
 	AllowedOrigins []string
 	LocalHosts     bool // a local process
 	PublicDiscover bool
-	PerMinute      int    // requests a grant; 0: not limited
-	OutwardMinute  int    // of them, operations that let something out; 0: not limited
-	Version        string // of the build
+	PerMinute      int              // requests a grant; 0: not limited
+	OutwardMinute  int              // of them, operations that let something out; 0: not limited
+	Version        string           // of the build
+	Upstream       *upstream.Config // where people may sign in too; nil: nowhere
 }
 
 // API is the service's HTTP side.
@@ -65,6 +72,7 @@ type API struct {
 	handler http.Handler
 	Issuer  *oauth.Issuer // mints tokens for the command line and the demo
 	Scopes  *op.Vocabulary
+	OAuth   *oauth.Server // the authorization server
 }
 
 // ServeHTTP serves everything.
@@ -72,7 +80,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.Serv
 
 // New joins the rooms.
 func New(d Deps, o Options) (*API, error) {
-	if d.Store == nil || d.Seal == nil || d.Keys == nil || d.Logger == nil || d.Clock == nil || d.Random == nil {
+	if d.Store == nil || d.Engine == nil || d.Seal == nil || d.Permanent == nil || d.Keys == nil || d.Logger == nil || d.Clock == nil || d.Random == nil {
 		return nil, errors.New("web: a dependency is missing")
 	}
 	if o.Issuer == "" {
@@ -92,6 +100,7 @@ type builder struct {
 	ids       *identified
 	catalogue *op.Catalogue
 	resource  *oauth.Resource
+	oauth     *oauth.Server
 	identity  *identity
 	limiter   *ratelimit.Limiter
 	outward   *ratelimit.Limiter
@@ -117,7 +126,7 @@ func (b *builder) build() (*API, error) {
 		return nil, fmt.Errorf("web: %w", err)
 	}
 	b.ids.next = b.mux(routes, endpoint)
-	return &API{handler: b.ids, Issuer: issuer, Scopes: b.catalogue.Vocabulary}, nil
+	return &API{handler: b.ids, Issuer: issuer, Scopes: b.catalogue.Vocabulary, OAuth: b.oauth}, nil
 }
 
 func (b *builder) domain() error {
@@ -146,11 +155,37 @@ func (b *builder) access() error {
 	if err != nil {
 		return fmt.Errorf("web: %w", err)
 	}
-	b.identity = newIdentity(verifier, b.Store, b.catalogue.Vocabulary, b.Clock)
+	if err := b.authorization(); err != nil {
+		return err
+	}
+	b.identity = newIdentity(verifier, b.Store, b.oauth, b.catalogue.Vocabulary, b.Clock)
 	if b.limiter, err = ratelimit.New(ratelimit.Options{PerMinute: b.PerMinute, Now: b.Clock}); err != nil {
 		return fmt.Errorf("web: %w", err)
 	}
 	if b.outward, err = ratelimit.New(ratelimit.Options{PerMinute: b.OutwardMinute, Now: b.Clock}); err != nil {
+		return fmt.Errorf("web: %w", err)
+	}
+	return nil
+}
+
+// authorization makes the server that lets clients in.
+func (b *builder) authorization() error {
+	people, err := newMembers(b.Store)
+	if err != nil {
+		return err
+	}
+	fetcher := b.Fetcher
+	if fetcher == nil {
+		fetcher = safehttp.New(safehttp.Options{})
+	}
+	b.oauth, err = oauth.NewServer(oauth.ServerDeps{
+		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: people, Fetcher: fetcher,
+		Logger: b.Logger, Clock: b.Clock, Random: b.Random,
+	}, oauth.ServerOptions{
+		Issuer: b.Issuer, Resource: b.Audience, Name: "Buzón", Key: "buzon", Scopes: people.grantable(b.catalogue.Vocabulary),
+		Upstream: b.Upstream,
+	})
+	if err != nil {
 		return fmt.Errorf("web: %w", err)
 	}
 	return nil
@@ -216,6 +251,9 @@ func (b *builder) mux(routes *rest.API, endpoint *mcp.Server) http.Handler {
 		oauth.MetadataPathMCP: b.logged("metadata", b.resource),
 		"/healthz":            http.HandlerFunc(health),
 	}, rest: b.logged("rest", routes), missing: b.logged("unknown", http.HandlerFunc(missing))}
+	for path, h := range b.oauth.Routes() {
+		m.exact[path] = b.logged("oauth", h)
+	}
 	if b.Serve != nil {
 		m.downloads = b.logged("download", b.Serve)
 	}

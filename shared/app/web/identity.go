@@ -21,17 +21,31 @@ const freshness = 30 * time.Second
 // callers bounds the cache of verified callers.
 const callers = 4096
 
+// CommandLine is the client of tokens that the command line mints for a loopback service. They have no grant to revoke.
+const CommandLine = "buzon-cli"
+
 // Directory knows people and what they reach.
 type Directory interface {
 	// Principal is a person with the workspaces they reach; *apperr.Error not_found when there is none.
 	Principal(ctx context.Context, user string) (inbox.Principal, error)
+	// Workspaces lists those of an organization.
+	Workspaces(ctx context.Context, org string) ([]inbox.Workspace, error)
+}
+
+// Grants knows what was revoked.
+type Grants interface {
+	// GrantActive is false for a grant, or service account, that is revoked, over or unknown.
+	GrantActive(ctx context.Context, id string) (bool, error)
+	// ServiceAccount finds one by id; *apperr.Error not_found when there is none.
+	ServiceAccount(ctx context.Context, id string) (oauth.ServiceAccount, error)
 }
 
 // identity turns a bearer token into a caller: what the token says, narrowed to what the person may do now. The answer is
-// kept under the token's hash for at most freshness, so a warm call costs one hash and one look-up.
+// kept under the header's hash for at most freshness, so a warm call costs one hash and one look-up.
 type identity struct {
 	verifier   *oauth.Verifier
 	directory  Directory
+	grants     Grants
 	vocabulary *op.Vocabulary
 	clock      func() time.Time
 
@@ -44,23 +58,28 @@ type known struct {
 	until  time.Time
 }
 
-func newIdentity(v *oauth.Verifier, d Directory, vocabulary *op.Vocabulary, clock func() time.Time) *identity {
-	return &identity{verifier: v, directory: d, vocabulary: vocabulary, clock: clock, seen: map[[sha256.Size]byte]known{}}
+func newIdentity(v *oauth.Verifier, d Directory, g Grants, vocabulary *op.Vocabulary, clock func() time.Time) *identity {
+	return &identity{
+		verifier: v, directory: d, grants: g, vocabulary: vocabulary, clock: clock, seen: map[[sha256.Size]byte]known{},
+	}
 }
 
-// Authenticate serves the REST surface.
+// Authenticate serves the REST surface. The cache is asked before the header is taken apart: what is in it came from the
+// same header, whole, and was well formed.
 func (i *identity) Authenticate(ctx context.Context, h http.Header) (*op.Caller, error) {
+	now := i.clock()
+	sum, hashed := digestOf(h)
+	if hashed {
+		i.mu.RLock()
+		k, ok := i.seen[sum]
+		i.mu.RUnlock()
+		if ok && now.Before(k.until) {
+			return k.caller, nil
+		}
+	}
 	token, err := oauth.Bearer(h)
 	if err != nil {
 		return nil, err
-	}
-	now := i.clock()
-	sum := sha256.Sum256([]byte(token))
-	i.mu.RLock()
-	k, ok := i.seen[sum]
-	i.mu.RUnlock()
-	if ok && now.Before(k.until) {
-		return k.caller, nil
 	}
 	claims, err := i.verifier.Verify(ctx, token)
 	if err != nil {
@@ -74,8 +93,25 @@ func (i *identity) Authenticate(ctx context.Context, h http.Header) (*op.Caller,
 	if caller.Expires.Before(until) {
 		until = caller.Expires
 	}
-	i.remember(sum, known{caller, until}, now)
+	if hashed {
+		i.remember(sum, known{caller, until}, now)
+	}
 	return caller, nil
+}
+
+// digestOf is the SHA-256 of the Authorization header: the cache never holds a token, and a look-up by digest tells nothing
+// by its time. ok is false when there is not exactly one header of a plausible size, which must not be hashed at a
+// stranger's wish.
+func digestOf(h http.Header) (sum [sha256.Size]byte, ok bool) {
+	values := h["Authorization"]
+	if len(values) != 1 || len(values[0]) > len("Bearer ")+oauth.MaxTokenBytes {
+		return sum, false
+	}
+	var buf [2048]byte // on the stack: a warm call with a usual token allocates nothing here
+	if len(values[0]) > len(buf) {
+		return sha256.Sum256([]byte(values[0])), true
+	}
+	return sha256.Sum256(buf[:copy(buf[:], values[0])]), true
 }
 
 // remember drops what has expired, and everything if that is not enough: with a full cache of live callers a verification
@@ -99,16 +135,15 @@ func (i *identity) remember(sum [sha256.Size]byte, k known, now time.Time) {
 // resolve reads what the person may do now. A person who is gone, or of another organization than the token says, has no
 // token: the two look the same as a forged one.
 func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Caller, error) {
-	p, err := i.directory.Principal(ctx, claims.Subject)
+	p, err := i.principal(ctx, claims)
 	if apperr.Is(err, apperr.NotFound) || err == nil && p.Member.Organization != claims.Organization {
-		return nil, apperr.New(apperr.Unauthenticated, oauth.CodeInvalid, "The access token is not valid any more.",
-			"Get a new access token from the authorization server.")
+		return nil, gone()
 	}
 	if err != nil {
 		return nil, err
 	}
 	c := &op.Caller{
-		Subject: claims.Subject, Person: true, Grant: claims.Grant, Client: claims.ClientID,
+		Subject: claims.Subject, Person: !isService(claims), Grant: claims.Grant, Client: claims.ClientID,
 		Organization: claims.Organization, Scopes: i.vocabulary.Parse(claims.Scope), Role: inboxops.RoleOf(p.Member.Role),
 		Expires: claims.ExpiresAt(),
 	}
@@ -116,7 +151,7 @@ func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Calle
 		w := op.Workspace{
 			ID: access.Workspace.ID, Slug: access.Workspace.Slug, Name: access.Workspace.Name, Role: inboxops.RoleOf(access.Role),
 		}
-		if w.Role == op.NoRole {
+		if w.Role == op.NoRole || claims.Only && w.ID != claims.Workspace {
 			continue
 		}
 		c.Role = max(c.Role, w.Role)
@@ -127,6 +162,29 @@ func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Calle
 	}
 	return c, nil
 }
+
+// principal is who the token speaks for, as long as its grant counts.
+func (i *identity) principal(ctx context.Context, claims *oauth.Claims) (inbox.Principal, error) {
+	if claims.ClientID != CommandLine {
+		active, err := i.grants.GrantActive(ctx, claims.Grant)
+		if err != nil {
+			return inbox.Principal{}, err
+		}
+		if !active {
+			return inbox.Principal{}, gone()
+		}
+	}
+	if !isService(claims) {
+		return i.directory.Principal(ctx, claims.Subject)
+	}
+	a, err := i.grants.ServiceAccount(ctx, claims.Subject)
+	if err != nil {
+		return inbox.Principal{}, err
+	}
+	return account(ctx, i.directory, a)
+}
+
+func isService(c *oauth.Claims) bool { return c.Subject == c.ClientID }
 
 // forMCP is the same identity as the protocol's room asks for it.
 type forMCP struct{ *identity }

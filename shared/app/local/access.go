@@ -1,0 +1,177 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/inboxops"
+	"github.com/buzon-mail/buzon/shared/oauth"
+)
+
+// LinkRequest asks for a one-time sign-in link.
+type LinkRequest struct {
+	Email string
+}
+
+// LinkReply carries the link.
+type LinkReply struct {
+	URL     string    `json:"url"`
+	Expires time.Time `json:"expires_at"`
+}
+
+// UserLink makes a link that signs a person in once: the first sign-in, an invitation, a lost passkey, a test.
+func (a *admin) UserLink(ctx context.Context, r LinkRequest) (LinkReply, error) {
+	m, err := a.store.UserByEmail(ctx, r.Email)
+	if apperr.Is(err, apperr.NotFound) {
+		err = apperr.New(apperr.NotFound, "", "Nobody here has the address "+r.Email+".",
+			"Name the owner that `buzon org create` was given, or a person of the demo such as owner@acme.test.")
+	}
+	if err != nil {
+		return LinkReply{}, err
+	}
+	url, expires, err := a.api.OAuth.SignInLink(ctx, m.User)
+	return LinkReply{URL: url, Expires: expires}, err
+}
+
+// RotateReply says what signs now.
+type RotateReply struct {
+	Rotated time.Time `json:"rotated_at"`
+	Keys    int       `json:"keys_published"`
+}
+
+// RotateKeys lets the next key of access tokens sign. Every process reads the file again within five minutes; the next key
+// was published for ten, so none meets a token that it can't verify.
+func (a *admin) RotateKeys(context.Context, struct{}) (RotateReply, error) {
+	a.rotating.Lock()
+	defer a.rotating.Unlock()
+	path := filepath.Join(a.dir, keysFile)
+	text, err := os.ReadFile(path) //nolint:gosec // a fixed name in the data folder
+	if err != nil {
+		return RotateReply{}, fmt.Errorf("read %s: %w", keysFile, err)
+	}
+	set, err := oauth.ParseKeySet(text)
+	if err != nil {
+		return RotateReply{}, fmt.Errorf("%s: %w", keysFile, err)
+	}
+	now := a.clock().UTC()
+	next, err := set.Rotate(rand.Reader, now)
+	if errors.Is(err, oauth.ErrRotateTooSoon) {
+		return RotateReply{}, apperr.New(apperr.Conflict, "too_soon", "It is too soon to rotate: a key is published for 10 minutes before it signs, "+
+			"and verifies for an hour after.", "Try again in an hour.").Because(err)
+	}
+	if err != nil {
+		return RotateReply{}, fmt.Errorf("rotate: %w", err)
+	}
+	if text, err = next.Secret(); err != nil {
+		return RotateReply{}, fmt.Errorf("rotate: %w", err)
+	}
+	return RotateReply{Rotated: now, Keys: 3}, replace(path, text)
+}
+
+// replace puts a secret's new text in place of the old one: a crash leaves one of the two, whole.
+func replace(path string, text []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("make %s: %w", filepath.Base(path), err)
+	}
+	defer func() { _ = os.Remove(temporary.Name()) }()
+	_, err = temporary.Write(text)
+	if err = errors.Join(err, temporary.Sync(), temporary.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	if err := os.Rename(temporary.Name(), path); err != nil {
+		return fmt.Errorf("keep %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+// ServiceRequest asks for a service account.
+type ServiceRequest struct {
+	Organization string // slug
+	Name         string
+	Role         string
+	Workspace    string // id or slug; empty: all
+	Scope        []string
+}
+
+// ServiceReply is an account; Secret only when it was just made.
+type ServiceReply struct {
+	oauth.ServiceAccount
+	Secret string `json:"client_secret,omitempty"`
+	Token  string `json:"token_endpoint,omitempty"`
+}
+
+// CreateService makes a service account whose scopes are of use to its role.
+func (a *admin) CreateService(ctx context.Context, r ServiceRequest) (ServiceReply, error) {
+	role := inbox.Role(r.Role)
+	if !role.Valid() {
+		return ServiceReply{}, apperr.New(apperr.Invalid, "", "There is no role "+r.Role+".", "Choose of: viewer, operator, admin, owner.")
+	}
+	o, err := a.store.OrganizationBySlug(ctx, r.Organization)
+	if err != nil {
+		return ServiceReply{}, err
+	}
+	useful, err := inboxops.ScopesOf(inboxops.RoleOf(role))
+	if err != nil {
+		return ServiceReply{}, err
+	}
+	scopes := slices.Compact(slices.Sorted(slices.Values(r.Scope)))
+	if len(scopes) == 0 {
+		scopes = useful
+	}
+	for _, name := range scopes {
+		if !slices.Contains(useful, name) {
+			return ServiceReply{}, apperr.New(apperr.Invalid, "", "The scope "+name+" is of no use to the role "+r.Role+".",
+				"Choose of: "+strings.Join(useful, ", ")+".")
+		}
+	}
+	account := oauth.ServiceAccount{Name: r.Name, Organization: o.ID, Role: r.Role, Scopes: scopes}
+	if account.Workspace, err = a.workspaceOf(ctx, o.ID, r.Workspace); err != nil {
+		return ServiceReply{}, err
+	}
+	made, secret, err := a.api.OAuth.CreateServiceAccount(ctx, account)
+	return ServiceReply{ServiceAccount: made, Secret: secret, Token: a.api.OAuth.Issuer + oauth.TokenPath}, err
+}
+
+func (a *admin) workspaceOf(ctx context.Context, org, ref string) (string, error) {
+	if ref == "" {
+		return "", nil
+	}
+	all, err := a.store.Workspaces(ctx, org)
+	if err != nil {
+		return "", err
+	}
+	for _, w := range all {
+		if w.ID == ref || w.Slug == ref {
+			return w.ID, nil
+		}
+	}
+	return "", apperr.New(apperr.NotFound, "", "The organization has no workspace "+ref+".")
+}
+
+// ListServices lists an organization's service accounts.
+func (a *admin) ListServices(ctx context.Context, r struct{ Organization string }) ([]oauth.ServiceAccount, error) {
+	o, err := a.store.OrganizationBySlug(ctx, r.Organization)
+	if err != nil {
+		return nil, err
+	}
+	all, err := a.api.OAuth.ServiceAccounts(ctx, o.ID)
+	return append([]oauth.ServiceAccount{}, all...), err
+}
+
+// RevokeService ends a service account.
+func (a *admin) RevokeService(ctx context.Context, r struct{ ID string }) (oauth.ServiceAccount, error) {
+	if err := a.api.OAuth.RevokeServiceAccount(ctx, r.ID); err != nil {
+		return oauth.ServiceAccount{}, err
+	}
+	return a.api.OAuth.ServiceAccount(ctx, r.ID)
+}

@@ -1,0 +1,163 @@
+package oauth
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/buzon-mail/buzon/shared/store"
+)
+
+const many = 50
+
+// twoInstances answers in turn by two processes over one store.
+func (s *site) twoInstances(t *testing.T) [2]map[string]http.Handler {
+	t.Helper()
+	return [2]map[string]http.Handler{s.mux, s.instance(t, testOrigin).Routes()}
+}
+
+// atOnce sends one request many times at once, to both instances.
+func atOnce(t *testing.T, s *site, list ...string) []reply {
+	t.Helper()
+	instances := s.twoInstances(t)
+	replies := make([]reply, many)
+	begin := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range many {
+		at := &site{Server: s.Server, mux: instances[i%2]}
+		group.Go(func() {
+			<-begin
+			replies[i] = read(t, at.robot().post(t, TokenPath, pairs(list...)))
+		})
+	}
+	close(begin)
+	group.Wait()
+	return replies
+}
+
+func TestManyRedemptionsOfOneCode(t *testing.T) {
+	s := newSite(t)
+	b := s.robot()
+	b.signIn(t, ana)
+	code := b.approve(t, request(testClient, testCallback), testCallback).Get("code")
+	var winner reply
+	won := 0
+	for _, got := range atOnce(t, s, "grant_type", grantCode, "code", code, "client_id", testClient, "code_verifier", testVerifier) {
+		switch {
+		case got.Status == http.StatusOK:
+			won++
+			winner = got
+		case got.Error != codeInvalidGrant && got.Status != http.StatusTooManyRequests:
+			t.Errorf("loser: %+v", got)
+		}
+	}
+	if won != 1 {
+		t.Fatalf("%d redemptions succeeded", won)
+	}
+	if !s.active(t, winner.Access) {
+		t.Error("the losers revoked the winner's grant")
+	}
+	if grants, err := s.Grants(t.Context(), ana); err != nil || len(grants) != 1 {
+		t.Errorf("%d grants, %v", len(grants), err)
+	}
+	if got := s.refreshed(t, winner.Refresh, testClient); got.Status != http.StatusOK {
+		t.Errorf("refresh of the winner: %+v", got)
+	}
+}
+
+func TestManyRefreshesOfOneToken(t *testing.T) {
+	s := newSite(t)
+	first := s.connect(t)
+	successors := map[string]int{}
+	for _, got := range atOnce(t, s, "grant_type", grantRefresh, "refresh_token", first.Refresh, "client_id", testClient) {
+		if got.Status == http.StatusServiceUnavailable { // gave up racing, and says to try again
+			continue
+		}
+		if got.Status != http.StatusOK {
+			t.Fatalf("%+v", got)
+		}
+		successors[got.Refresh]++
+	}
+	if len(successors) != 1 {
+		t.Fatalf("%d successors of one token", len(successors))
+	}
+	if !s.active(t, first.Access) {
+		t.Error("the family was revoked")
+	}
+	for token := range successors {
+		if got := s.refreshed(t, token, testClient); got.Status != http.StatusOK || !strings.Contains(got.Refresh, ".3.") {
+			t.Errorf("the successor: %+v", got)
+		}
+	}
+}
+
+func TestManyUsesOfOneLink(t *testing.T) {
+	s := newSite(t)
+	link, _, err := s.SignInLink(t.Context(), ana)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := pasted(link)
+	var mu sync.Mutex
+	won := 0
+	var group sync.WaitGroup
+	for range many {
+		group.Go(func() {
+			if _, err := s.consumeLink(t.Context(), token); err == nil {
+				mu.Lock()
+				won++
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	if won != 1 {
+		t.Errorf("one link signed in %d times", won)
+	}
+}
+
+func TestManyAnswersToOneQuestion(t *testing.T) {
+	s := newSite(t)
+	b := s.robot()
+	b.signIn(t, ana)
+	f := fields(t, b.get(t, request(testClient, testCallback)), ConsentPath)
+	f.Set("answer", "allow")
+	var mu sync.Mutex
+	codes := 0
+	var group sync.WaitGroup
+	for range many {
+		group.Go(func() {
+			c := &robot{site: s, cookies: map[string]string{"__Host-session": b.cookies["__Host-session"]}, header: map[string]string{}}
+			if w := c.post(t, ConsentPath, f); w.Code == http.StatusSeeOther {
+				mu.Lock()
+				codes++
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	if codes != 1 {
+		t.Errorf("%d codes for one approval", codes)
+	}
+}
+
+// TestRevocationWinsOverRotation: a rotation that read the grant before it was revoked must not write it back.
+func TestRevocationWinsOverRotation(t *testing.T) {
+	s := newSite(t)
+	first := s.connect(t)
+	g, revision, _, err := s.verifyRefresh(t.Context(), first.Refresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RevokeGrant(t.Context(), g.ID, "test"); err != nil {
+		t.Fatal(err)
+	}
+	op, err := g.put(revision+1, store.RevisionIs(revision))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Store.Transact(t.Context(), op); err == nil {
+		t.Error("an old state of the grant was written over its revocation")
+	}
+}
