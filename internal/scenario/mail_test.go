@@ -68,12 +68,17 @@ func TestMailToNobodyIsRefused(t *testing.T) {
 // awaitMail lists until the mail with the subject is processed and returns its id.
 func awaitMail(t *testing.T, d door, subject string) string {
 	t.Helper()
+	return await(t, d, subject, "processed")
+}
+
+func await(t *testing.T, d door, subject, status string) string {
+	t.Helper()
 	client := d.client
 	client.Token = d.token("owner@acme.test")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
-		r, err := client.Stateless(ctx, "tools/call", `{"name":"emails_list","arguments":{"status":"processed","limit":5}}`)
+		r, err := client.Stateless(ctx, "tools/call", `{"name":"emails_list","arguments":{"status":"`+status+`","limit":5}}`)
 		text := toolText(t, r.Body, err)
 		var page struct {
 			Data []struct {
@@ -107,4 +112,45 @@ func toolText(t *testing.T, body []byte, err error) string {
 		t.Fatalf("not a good tool result: %v %s", err, body)
 	}
 	return reply.Result.Content[0].Text
+}
+
+// TestSendersAtTheDoor: whom an inbox does not take is refused at RCPT or held back, and a person lets a held mail go.
+func TestSendersAtTheDoor(t *testing.T) {
+	d := startLocal(t)
+	client := d.client
+	client.Token = d.token("owner@acme.test")
+	put := func(path, body string) {
+		t.Helper()
+		if r, err := client.Do(t.Context(), "PUT", "/api/v1/inboxes/soporte"+path, body, "Content-Type", "application/json"); err != nil || r.Status/100 != 2 {
+			t.Fatalf("PUT %s: %v %+v", path, err, r)
+		}
+	}
+	send := func(from, subject string) error {
+		mail := "From: " + from + "\r\nSubject: " + subject + "\r\nMessage-ID: <" + subject + "@x.example>\r\n\r\nHola.\r\n"
+		return smtp.SendMail(d.smtp, nil, from, []string{"soporte@acme.test"}, []byte(mail))
+	}
+	put("/allowed-senders", `{"kind":"address","value":"eve@malo.example","effect":"block"}`)
+	put("/allowed-senders", `{"kind":"address","value":"ana@bueno.example","require":"none"}`)
+	if err := send("Eve@Malo.example", "bloqueada"); err == nil || !strings.HasPrefix(err.Error(), "550") {
+		t.Errorf("blocked: %v, want 550", err)
+	}
+	put("/sender-policy", `{"sender_policy":"listed","on_unlisted":"reject"}`)
+	if err := send("otro@bueno.example", "rechazada"); err == nil || !strings.HasPrefix(err.Error(), "550") {
+		t.Errorf("not listed: %v, want 550", err)
+	}
+	put("/sender-policy", `{"on_unlisted":"quarantine"}`)
+	for from, subject := range map[string]string{"ana@bueno.example": "aceptada", "otro@bueno.example": "retenida"} {
+		if err := send(from, subject); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitMail(t, d, "aceptada")
+	id := await(t, d, "retenida", "quarantined")
+	r, err := client.Do(t.Context(), "POST", "/api/v1/emails/"+id+"/release", "")
+	if err != nil || r.Status != 200 || !strings.Contains(string(r.Body), `"status":"processed"`) || !strings.Contains(string(r.Body), `"trust":"unverified"`) {
+		t.Fatalf("release: %v %s", err, r.Body)
+	}
+	if got := awaitMail(t, d, "retenida"); got != id {
+		t.Errorf("released %s, found %s", id, got)
+	}
 }

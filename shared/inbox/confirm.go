@@ -37,8 +37,15 @@ func Version(n uint64) string { return strconv.FormatUint(n, 10) }
 // so nothing comes between this look and the act. A yes holds for exactly what the person was told of, whether or not the change
 // still destroys anything; without one, only those may destroy whose surface asks nobody.
 func (a Actor) confirm(id string, version uint64, destructive bool) error {
+	return a.confirmState(id, Version(version), destructive)
+}
+
+// absent is the version, as targets name it, of what an act creates.
+const absent = "absent"
+
+func (a Actor) confirmState(id, state string, destructive bool) error {
 	if c := a.Confirmed; c != nil {
-		if c.Targets[id] != Version(version) {
+		if c.Targets[id] != state {
 			return outdated()
 		}
 		return nil

@@ -51,35 +51,38 @@ type Link struct {
 
 // Email is one mail in one inbox without its bodies. Everything that the sender wrote stands in Content.
 type Email struct {
-	ID           string    `json:"id"` // email_ + ULID of the time of receipt, so ids sort by it
-	Organization string    `json:"organization"`
-	Workspace    string    `json:"workspace"`
-	Inbox        string    `json:"inbox"`
-	Thread       string    `json:"thread,omitempty"`
-	Status       Status    `json:"status"`
-	Reason       string    `json:"reason,omitempty"` // why it failed or was quarantined: a code of ours
-	Labels       []string  `json:"labels,omitempty"`
-	Category     string    `json:"category,omitempty"`
-	HandledAt    time.Time `json:"handled_at,omitzero"`
-	ReceivedAt   time.Time `json:"received_at"`
-	ProcessedAt  time.Time `json:"processed_at,omitzero"`
-	Size         int64     `json:"size"`               // bytes of the raw mail
-	RawSHA256    string    `json:"raw_sha256"`         // hex
-	RawKey       string    `json:"raw_key"`            // blob
-	BodyKey      string    `json:"body_key,omitempty"` // blob of the Body when it is too large for a row
-	Envelope     Envelope  `json:"envelope"`
-	Content      Content   `json:"content"`
-	Flags        []string  `json:"flags,omitempty"` // auto_reply, bounce, list, loop, encrypted, signed, calendar, truncated
-	Warnings     []Warning `json:"warnings,omitempty"`
-	Signals      []Signal  `json:"signals,omitempty"` // what was hidden in it
-	Codes        []Code    `json:"codes,omitempty"`
-	OtherCodes   []string  `json:"other_codes,omitempty"` // never shown: only what masking must hide besides Codes
-	Links        []Link    `json:"links,omitempty"`
-	Attachments  int       `json:"attachments,omitempty"` // how many
-	Pipeline     int       `json:"pipeline,omitempty"`    // version of the pipeline that read it
-	UpdatedAt    time.Time `json:"updated_at"`
-	DeletedAt    time.Time `json:"deleted_at,omitzero"`
-	Version      uint64    `json:"version"` // moved by operations only, never by the pipeline
+	ID           string      `json:"id"` // email_ + ULID of the time of receipt, so ids sort by it
+	Organization string      `json:"organization"`
+	Workspace    string      `json:"workspace"`
+	Inbox        string      `json:"inbox"`
+	Thread       string      `json:"thread,omitempty"`
+	Status       Status      `json:"status"`
+	Reason       string      `json:"reason,omitempty"` // why it failed or was quarantined: a code of ours
+	Labels       []string    `json:"labels,omitempty"`
+	Category     string      `json:"category,omitempty"`
+	HandledAt    time.Time   `json:"handled_at,omitzero"`
+	ReceivedAt   time.Time   `json:"received_at"`
+	ProcessedAt  time.Time   `json:"processed_at,omitzero"`
+	Size         int64       `json:"size"`               // bytes of the raw mail
+	RawSHA256    string      `json:"raw_sha256"`         // hex
+	RawKey       string      `json:"raw_key"`            // blob
+	BodyKey      string      `json:"body_key,omitempty"` // blob of the Body when it is too large for a row
+	Envelope     Envelope    `json:"envelope"`
+	Content      Content     `json:"content"`
+	Auth         []AuthCheck `json:"auth,omitempty"`
+	Trust        Trust       `json:"trust,omitzero"`
+	ReleasedAt   time.Time   `json:"released_at,omitzero"` // from quarantine, by a person
+	Flags        []string    `json:"flags,omitempty"`      // auto_reply, bounce, list, loop, encrypted, signed, calendar, truncated
+	Warnings     []Warning   `json:"warnings,omitempty"`
+	Signals      []Signal    `json:"signals,omitempty"` // what was hidden in it
+	Codes        []Code      `json:"codes,omitempty"`
+	OtherCodes   []string    `json:"other_codes,omitempty"` // never shown: only what masking must hide besides Codes
+	Links        []Link      `json:"links,omitempty"`
+	Attachments  int         `json:"attachments,omitempty"` // how many
+	Pipeline     int         `json:"pipeline,omitempty"`    // version of the pipeline that read it
+	UpdatedAt    time.Time   `json:"updated_at"`
+	DeletedAt    time.Time   `json:"deleted_at,omitzero"`
+	Version      uint64      `json:"version"` // moved by operations only, never by the pipeline
 }
 
 // Content is third-party text: data, never instructions.

@@ -134,6 +134,10 @@ func view(a Actor, e Email) EmailView {
 		c.Sender = &m.addresses([]Address{*c.Sender})[0]
 	}
 	v.Envelope.From, v.Envelope.HELO = m.Mask(e.Envelope.From), m.Mask(e.Envelope.HELO)
+	v.Auth = slices.Clone(e.Auth)
+	for i := range v.Auth {
+		v.Auth[i].Domain = m.Mask(v.Auth[i].Domain)
+	}
 	v.Codes, v.Links = slices.Clone(e.Codes), slices.Clone(e.Links)
 	for i := range v.Codes {
 		v.Codes[i].Value = Masked

@@ -22,6 +22,7 @@ type EmailQuery struct {
 	Label          string
 	Category       string
 	Flag           string
+	Trust          TrustLevel
 	HasAttachment  *bool
 	Handled        *bool
 	ReceivedAfter  time.Time // exclusive
@@ -75,6 +76,9 @@ func (q EmailQuery) check(a Actor) error {
 	}
 	if q.Status != "" && !slices.Contains(Statuses(), q.Status) {
 		return invalid("query.status", "received, processing, processed, failed or quarantined")
+	}
+	if q.Trust != "" && !slices.Contains(TrustLevels(), q.Trust) {
+		return invalid("query.trust", "trusted, verified, unverified, suspicious or blocked")
 	}
 	if q.Thread != "" && !validID("thread", q.Thread) {
 		return invalid("query.thread_id", "the thread_id of an email")
@@ -164,6 +168,9 @@ func (q EmailQuery) matcher(r EmailRange) func(*Summary) bool {
 	}
 	if q.Flag != "" {
 		add(func(e *Summary) bool { return slices.Contains(e.Flags, q.Flag) })
+	}
+	if q.Trust != "" {
+		add(func(e *Summary) bool { return e.Trust.Level == q.Trust })
 	}
 	all = append(all, q.textMatchers()...)
 	if len(all) == 0 {

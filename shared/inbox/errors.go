@@ -15,6 +15,8 @@ var (
 	ErrAddressTaken = errors.New("inbox: address taken")
 	// ErrTooManyDeleted: the workspace has as many deleted inboxes as one row can name.
 	ErrTooManyDeleted = errors.New("inbox: too many deleted inboxes")
+	// ErrZoneFull: as many entries for domains that end alike as one row can hold.
+	ErrZoneFull = errors.New("inbox: too many domains that end alike")
 )
 
 // NoInbox is the one answer for an inbox that is missing, deleted or another tenant's.
@@ -31,6 +33,12 @@ func NoEmail() *apperr.Error {
 func NoAttachment() *apperr.Error {
 	return apperr.New(apperr.NotFound, "", "There is no such attachment.",
 		"Call attachments_list with email_id for the attachments of an email.")
+}
+
+// NoSender is the one answer for an entry that is missing or deleted.
+func NoSender() *apperr.Error {
+	return apperr.New(apperr.NotFound, "", "There is no such entry.",
+		"Call allowed_senders_list for the entries of the inbox.")
 }
 
 func staleVersion(current uint64) *apperr.Error {

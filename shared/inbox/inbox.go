@@ -54,16 +54,18 @@ const (
 
 // Inbox is an address that mail arrives at.
 type Inbox struct {
-	ID           string    `json:"id"` // inbox_...
-	Organization string    `json:"organization"`
-	Workspace    string    `json:"workspace"`
-	Slug         string    `json:"slug"`    // natural key within the workspace
-	Address      string    `json:"address"` // lower case; globally unique, never handed to another organization
-	DisplayName  string    `json:"display_name,omitempty"`
-	State        State     `json:"state"`
-	Retention    int       `json:"retention_days,omitempty"` // 0: kept
-	CreatedAt    time.Time `json:"created_at"`
-	UpdatedAt    time.Time `json:"updated_at"`
-	DeletedAt    time.Time `json:"deleted_at,omitzero"`
-	Version      uint64    `json:"version"` // moved by operations only
+	ID           string       `json:"id"` // inbox_...
+	Organization string       `json:"organization"`
+	Workspace    string       `json:"workspace"`
+	Slug         string       `json:"slug"`    // natural key within the workspace
+	Address      string       `json:"address"` // lower case; globally unique, never handed to another organization
+	DisplayName  string       `json:"display_name,omitempty"`
+	State        State        `json:"state"`
+	Retention    int          `json:"retention_days,omitempty"` // 0: kept
+	SenderPolicy SenderPolicy `json:"sender_policy,omitempty"`  // see Policy
+	OnUnlisted   OnUnlisted   `json:"on_unlisted,omitempty"`
+	CreatedAt    time.Time    `json:"created_at"`
+	UpdatedAt    time.Time    `json:"updated_at"`
+	DeletedAt    time.Time    `json:"deleted_at,omitzero"`
+	Version      uint64       `json:"version"` // moved by operations only
 }

@@ -27,6 +27,8 @@ type Recipient struct {
 	Workspace    string
 	Inbox        string
 	State        State
+	SenderPolicy SenderPolicy // see Policy
+	OnUnlisted   OnUnlisted
 }
 
 // Intake is one accepted mail before anything was read of it: the outbox row that is stored before 250 is said.

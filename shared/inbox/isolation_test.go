@@ -71,7 +71,7 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 		page.Cursor = any1(r, me.cursors, other.cursors)
 	}
 	a.ReadCodes = r.IntN(2) == 0
-	switch r.IntN(12) {
+	switch r.IntN(16) {
 	case 0, 1:
 		slug := fmt.Sprintf("box-%d", r.IntN(8))
 		in, _, err := s.Inboxes.Upsert(ctx, a, inbox.InboxPatch{Slug: slug, DisplayName: inbox.Set(me.mark)})
@@ -113,6 +113,21 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 		return out, err
 	case 10:
 		return s.Emails.Restore(ctx, a, id)
+	case 11:
+		return s.Emails.Release(ctx, a, id)
+	case 12:
+		e, _, err := s.Senders.Upsert(ctx, a, inbox.SenderPatch{
+			Inbox: any1(r, []string{id}, me.slugs), Kind: inbox.KindDomain, Value: me.mark + ".test", Note: inbox.Set(me.mark), Restore: true,
+		})
+		if err == nil {
+			me.ids = append(me.ids, e.ID)
+		}
+		return e, err
+	case 13:
+		out, err := s.Senders.List(ctx, a, inbox.SenderQuery{Inbox: any1(r, me.slugs, other.ids)}, page)
+		return me.keep(out.Next, out, err)
+	case 14:
+		return s.Senders.Delete(ctx, a, slug, id)
 	}
 	q := inbox.AttachmentQuery{Email: id}
 	if r.IntN(2) == 0 {

@@ -99,6 +99,35 @@ type AttachmentRow struct {
 	Key     string
 }
 
+// SenderStore keeps the entries for senders. Everything is found under workspace and inbox, so another tenant's id is a missing
+// one.
+type SenderStore interface {
+	// Senders reads one page of an inbox's live entries by id, behind r.After, with their approximate hits; next is empty at
+	// the end.
+	Senders(ctx context.Context, r SenderRange) (rows []SenderRow, next string, err error)
+	// Sender finds one, deleted or not; not_found when there is none.
+	Sender(ctx context.Context, workspace, in, id string) (AllowedSender, error)
+	// SendersFor finds the live entries that may concern an address in its normal form: its own, and those for domains of its
+	// zone. Two reads, however long the list is.
+	SendersFor(ctx context.Context, workspace, in, address string) ([]AllowedSender, error)
+	// UpdateSender works like InboxStore.UpdateInbox, but that change is called with a zero entry when there is none and makes
+	// it by giving it a version. ErrZoneFull.
+	UpdateSender(ctx context.Context, workspace, in, id string, yes *Confirmation, change func(*AllowedSender) error) (AllowedSender, error)
+}
+
+// SenderRange is one page of an inbox's entries.
+type SenderRange struct {
+	Workspace, Inbox string
+	After            string
+	Limit            int
+}
+
+// SenderRow is an entry in a list.
+type SenderRow struct {
+	AllowedSender
+	Hits int64 // mails that it decided; approximate
+}
+
 // Blobs reads what the pipeline stored beside the rows.
 type Blobs interface {
 	// Open returns the bytes of a key. Absence is an error like any other: a row named the key.

@@ -13,6 +13,7 @@ type Deps struct {
 	Counts      CountStore
 	Emails      EmailStore
 	Attachments AttachmentStore
+	Senders     SenderStore
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
@@ -25,19 +26,21 @@ type Services struct {
 	Inboxes     *Inboxes
 	Emails      *Emails
 	Attachments *Attachments
+	Senders     *Senders
 	Workspaces  *Workspaces
 }
 
 // New makes the services; every dependency is needed.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
 	return &Services{
 		Inboxes:     &Inboxes{d},
 		Emails:      &Emails{d},
 		Attachments: &Attachments{d},
+		Senders:     &Senders{d},
 		Workspaces:  &Workspaces{d.Cursors},
 	}, nil
 }

@@ -45,6 +45,8 @@ pointers): in tools and resources they point into the JSON that came back ("" is
 - One mail: emails_get (include text, reply_text, markdown, html, headers); buzon://inbox/emails/ID, .../text, .../headers.
 - A conversation: emails_list with thread_id, buzon://inbox/threads/ID/emails; emails_get with include reply_text for what each adds.
 - Files: attachments_list, attachments_get; attachments_download_url gives an address for 5 minutes.
+- Who wrote: trust and trust_reasons of an email say how far From is to be believed; buzon://inbox/statuses explains the levels.
+- Held back: emails_list with status=quarantined; emails_release lets one go, allowed_senders_upsert lets a sender in.
 - Ready-made requests: prompts triage_inbox, summarize_thread, summarize_email.
 
 ## Doing work
@@ -75,6 +77,13 @@ func statuses() any {
 			{inbox.StatusProcessed, true, "Read: texts, attachments, codes and links can be asked for."},
 			{inbox.StatusFailed, true, "It could not be read; reason says why. The raw mail is kept."},
 			{inbox.StatusQuarantined, true, "Held back; reason says why. Treat it with more caution than any other."},
+		},
+		"trust": map[inbox.TrustLevel]string{
+			inbox.Trusted:    "The inbox lists the sender and DMARC passes.",
+			inbox.Verified:   "The domain of From stands behind the mail; nobody listed it. It says who wrote, not that they mean well.",
+			inbox.Unverified: "Nothing is proved and nothing is wrong: From is what somebody wrote.",
+			inbox.Suspicious: "Signs of a forgery; trust_reasons says which.",
+			inbox.Blocked:    "The inbox blocks the sender.",
 		},
 		"handled": "A flag beside the status, set by emails_update: whoever works on the inbox is done with the mail.",
 		"deleted": "Not a status: a deleted email keeps its own and emails_restore brings it back until purge_at.",
@@ -127,6 +136,7 @@ func failures() any {
 		row(apperr.Internal, "A fault of this service.", "Repeat once; then report the request id."),
 		row(apperr.Invalid, "The input is at fault; errors locates it.", "Change the input as it says and call again.",
 			reason{"workspace_required", "The token reaches several workspaces: send X-Workspace-Id."},
+			reason{"invalid_domain", "It is no mail domain: send a name with at least one dot."},
 			reason{"invalid_cursor", "The cursor is of other filters, of another caller, or over 24 hours old: start from the first page."}),
 		row(apperr.Unauthenticated, "No access token, or one that is not valid.", "Sign in again.",
 			reason{"missing_token", "None was sent."},
@@ -142,6 +152,8 @@ func failures() any {
 			reason{"confirmation_required", "A person has to confirm it and this client can't ask: do not repeat."},
 			reason{"declined", "A person was asked and said no: do not repeat unless they ask for it again."},
 			reason{"confirmation_outdated", "The target changed after the person was asked: call again, and they are asked again."},
+			reason{"not_quarantined", "Only a quarantined email can be released: read its status."},
+			reason{"zone_full", "Too many listed domains end alike: list the domain above them with kind subdomains."},
 			reason{"already_done", "This confirmation was used before: the act is done, look at its outcome."},
 			reason{"busy", "Others are changing the same thing: repeat."}),
 		row(apperr.Stale, "if_version is not the current version.", "Read again, look at what changed, repeat with the new version."),

@@ -27,6 +27,7 @@ func (i *insider) Failed(e *apperr.Error) { i.failure = e }
 type destructive struct {
 	body  string
 	path  string // value of {id}; empty: none
+	entry string // value of {sender_id}
 	act   string // id of what it changes
 	words string // the question starts with them
 	gone  func() bool
@@ -37,16 +38,41 @@ func (w *world) destructives() map[string]destructive {
 	in := w.data("acme", "PUT", "/inboxes", `{"slug":"facturas"}`, 201)
 	mail := w.deliver(in, orgA, wsA)
 	id := in["id"].(string)
+	held := w.hold(w.deliver(in, orgA, wsA))
+	entry := w.data("acme", "PUT", "/inboxes/facturas/allowed-senders", `{"kind":"domain","value":"old.test","effect":"block"}`, 201)["id"].(string)
+	listed := func(value string) bool {
+		_, text := w.do("acme", "GET", "/inboxes/facturas/allowed-senders", "")
+		return strings.Contains(text, value)
+	}
 	return map[string]destructive{
 		"inboxes_upsert": {
 			body: `{"slug":"facturas","retention_days":7}`, act: id, words: "Keep the mail of inbox facturas for 7 days instead of for ever",
 			gone: func() bool { return w.data("acme", "GET", "/inboxes/facturas", "", 200)["retention_days"] != nil },
 		},
 		"inboxes_delete": {
-			path: "facturas", act: id, words: "Delete inbox facturas and hide its about 1 mail; restorable until 27 August",
+			path: "facturas", act: id, words: "Delete inbox facturas and hide its about 2 mails; restorable until 27 August",
 			gone: func() bool {
 				return w.data("acme", "GET", "/inboxes/facturas?include_deleted=true", "", 200)["deleted_at"] != nil
 			},
+		},
+		"inboxes_set_sender_policy": {
+			path: "facturas", body: `{"sender_policy":"listed"}`, act: id,
+			words: "Set whose mail inbox facturas takes to listed (now open); mail of others: quarantine (now quarantine)",
+			gone:  func() bool { return w.data("acme", "GET", "/inboxes/facturas", "", 200)["sender_policy"] == "listed" },
+		},
+		"allowed_senders_upsert": {
+			path: "facturas", body: `{"kind":"subdomains","value":"Müller.test"}`, act: inbox.SenderID(wsA, id, inbox.KindSubdomains, "xn--mller-kva.test"),
+			words: "For inbox facturas: allow mail from domain xn--mller-kva.test and all below it, if DMARC passes",
+			gone:  func() bool { return listed("xn--mller-kva.test") },
+		},
+		"allowed_senders_delete": {
+			path: "facturas", entry: entry, act: entry, words: "For inbox facturas: no longer block mail from domain old.test",
+			gone: func() bool { return !listed("old.test") },
+		},
+		"emails_release": {
+			path: held.ID, act: held.ID,
+			words: "Release email " + held.ID + ", received by inbox facturas on 28 July 2026, from quarantine (sender_unlisted; trust: unverified)",
+			gone:  func() bool { return w.data("acme", "GET", "/emails/"+held.ID, "", 200)["status"] == "processed" },
 		},
 		"emails_delete": {
 			path: mail.ID, act: mail.ID, words: "Delete email " + mail.ID + ", received by inbox facturas on 28 July 2026, with 1 attachment; restorable until 27 August",
@@ -70,6 +96,7 @@ func (w *world) inside(name string, d destructive, yes *op.Confirmation, asked *
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(d.body))
 	r.Header.Set("Content-Type", "application/json")
 	r.SetPathValue("id", d.path)
+	r.SetPathValue("sender_id", d.entry)
 	out := &insider{ResponseRecorder: httptest.NewRecorder()}
 	w.api.Route(name).ServeHTTP(out, r)
 	return out
@@ -106,7 +133,7 @@ func TestEveryConfirmedActWritesItsNonce(t *testing.T) {
 				t.Errorf("text of a mail in the question: %s", message)
 			}
 			yes := &op.Confirmation{NonceHash: "n1", Targets: asked.Question.Targets, Expires: clock().Add(5 * time.Minute)}
-			if out := w.inside(o.Name, d, yes, nil); out.Code != 200 || !d.gone() {
+			if out := w.inside(o.Name, d, yes, nil); out.Code/100 != 2 || !d.gone() {
 				t.Fatalf("with a yes: %d %s", out.Code, out.Body)
 			}
 			row, err := w.engine.Get(t.Context(), store.Key{Table: store.Ephemeral, Partition: "confirmed/n1", Sort: "-"})
@@ -166,7 +193,7 @@ func TestUpsertOfTheHandshakeEra(t *testing.T) {
 
 func TestSessionNamesWhatAsks(t *testing.T) {
 	w := newWorld(t)
-	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete emails_delete", "blind": "", "viewer": ""} {
+	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete", "blind": "", "viewer": ""} {
 		var names []string
 		for _, name := range w.data(who, "GET", "/session", "", 200)["confirmed_tools"].([]any) {
 			names = append(names, name.(string))

@@ -12,6 +12,8 @@ type EmailFacts struct {
 	ThreadID    string    `json:"thread_id,omitempty"`
 	Status      string    `json:"status" enum:"received,processing,processed,failed,quarantined"`
 	Reason      string    `json:"reason,omitempty" doc:"Why it failed or was quarantined: a code of ours."`
+	Trust       string    `json:"trust,omitempty" enum:"trusted,verified,unverified,suspicious,blocked" doc:"How far to believe From; absent until it was read. trusted: listed and DMARC passes; verified: the domain stands behind it; unverified: nothing proved; suspicious: signs of forgery; blocked."`
+	TrustWhy    []string  `json:"trust_reasons" doc:"Codes of ours: why this trust."`
 	Labels      []string  `json:"labels"`
 	Category    string    `json:"category,omitempty"`
 	Handled     bool      `json:"handled"`
@@ -52,11 +54,21 @@ type Address struct {
 type Email struct {
 	EmailFacts
 	ProcessedAt rest.Time      `json:"processed_at"`
+	ReleasedAt  rest.Time      `json:"released_at" doc:"From quarantine; null unless it was."`
+	Auth        []AuthCheck    `json:"authentication" doc:"What was found out about the sender; untrusted.auth_domains has the domain of each, in this order."`
 	Warnings    []Warning      `json:"warnings" doc:"What was repaired, cut or refused."`
 	Hidden      []Hidden       `json:"hidden_content" doc:"Hidden or deceptive content that was removed, by kind."`
 	Texts       []Text         `json:"texts" doc:"Of each text that was asked for: how much of it is here. The text itself stands under untrusted."`
 	Withheld    []string       `json:"withheld,omitempty" doc:"Texts that were asked for and can't be shown without codes:read."`
 	Untrusted   UntrustedEmail `json:"untrusted"`
+}
+
+// AuthCheck is what one method found out.
+type AuthCheck struct {
+	Method  string `json:"method" enum:"spf,dkim,dmarc"`
+	Result  string `json:"result" enum:"pass,fail,softfail,neutral,none,temperror,permerror,unavailable"`
+	Aligned bool   `json:"aligned" doc:"It is about the domain of From."`
+	Reason  string `json:"reason,omitempty" doc:"A code of ours."`
 }
 
 // Warning is one of the service's remarks on an email.
@@ -93,6 +105,7 @@ type UntrustedEmail struct {
 	Date      rest.Time `json:"date" doc:"What the Date header says."`
 	MessageID string    `json:"message_id,omitempty"`
 	Envelope  Envelope  `json:"envelope" doc:"What the transport said."`
+	Domains   []string  `json:"auth_domains" doc:"The domain that each of authentication is about."`
 	Snippet   string    `json:"snippet"`
 	Codes     []Code    `json:"codes"`
 	Links     []Link    `json:"links"`
@@ -135,7 +148,8 @@ type Header struct {
 func summaryOf(s inbox.Summary) EmailSummary {
 	return EmailSummary{
 		EmailFacts: EmailFacts{
-			ID: s.ID, InboxID: s.Inbox, ThreadID: s.Thread, Status: string(s.Status), Reason: s.Reason, Labels: list(s.Labels),
+			ID: s.ID, InboxID: s.Inbox, ThreadID: s.Thread, Status: string(s.Status), Reason: s.Reason,
+			Trust: string(s.Trust.Level), TrustWhy: list(s.Trust.Reasons), Labels: list(s.Labels),
 			Category: s.Category, Handled: !s.HandledAt.IsZero(), HandledAt: at(s.HandledAt), ReceivedAt: at(s.ReceivedAt),
 			SizeBytes: s.Size, Flags: list(s.Flags), Attachments: s.Attachments, DeletedAt: at(s.DeletedAt),
 			PurgeAt: at(inbox.PurgeAt(s.DeletedAt)), Version: s.Version,
@@ -152,17 +166,19 @@ func addresses(a []inbox.Address) []Address {
 func emailOf(v inbox.EmailView) Email {
 	return Email{
 		EmailFacts: EmailFacts{
-			ID: v.ID, InboxID: v.Inbox, ThreadID: v.Thread, Status: string(v.Status), Reason: v.Reason, Labels: list(v.Labels),
+			ID: v.ID, InboxID: v.Inbox, ThreadID: v.Thread, Status: string(v.Status), Reason: v.Reason,
+			Trust: string(v.Trust.Level), TrustWhy: list(v.Trust.Reasons), Labels: list(v.Labels),
 			Category: v.Category, Handled: !v.HandledAt.IsZero(), HandledAt: at(v.HandledAt), ReceivedAt: at(v.ReceivedAt),
 			SizeBytes: v.Size, Flags: list(v.Flags), Attachments: v.Attachments, DeletedAt: at(v.DeletedAt),
 			PurgeAt: at(inbox.PurgeAt(v.DeletedAt)), Version: v.Version,
 		},
-		ProcessedAt: at(v.ProcessedAt),
-		Warnings:    mapped(v.Warnings, func(w inbox.Warning) Warning { return Warning(w) }),
-		Hidden:      mapped(v.Signals, func(s inbox.Signal) Hidden { return Hidden(s) }),
-		Texts:       mapped(v.Texts, textOf),
-		Withheld:    v.Withheld,
-		Untrusted:   untrustedOf(v),
+		ProcessedAt: at(v.ProcessedAt), ReleasedAt: at(v.ReleasedAt),
+		Auth:      mapped(v.Auth, func(c inbox.AuthCheck) AuthCheck { return AuthCheck{c.Method, c.Result, c.Aligned, c.Reason} }),
+		Warnings:  mapped(v.Warnings, func(w inbox.Warning) Warning { return Warning(w) }),
+		Hidden:    mapped(v.Signals, func(s inbox.Signal) Hidden { return Hidden(s) }),
+		Texts:     mapped(v.Texts, textOf),
+		Withheld:  v.Withheld,
+		Untrusted: untrustedOf(v),
 	}
 }
 
@@ -171,6 +187,7 @@ func untrustedOf(v inbox.EmailView) UntrustedEmail {
 	u := UntrustedEmail{
 		Notice: notice, Subject: c.Subject, From: addresses(c.From), ReplyTo: addresses(c.ReplyTo), To: addresses(c.To),
 		CC: addresses(c.CC), Date: at(c.Date), MessageID: c.MessageID, Envelope: Envelope(v.Envelope), Snippet: c.Snippet,
+		Domains: mapped(v.Auth, func(c inbox.AuthCheck) string { return c.Domain }),
 		Codes:   mapped(v.Codes, func(c inbox.Code) Code { return Code(c) }),
 		Links:   mapped(v.Links, func(l inbox.Link) Link { return Link{l.URL, l.Text, l.Kind, list(l.Signals)} }),
 		Headers: mapped(v.Headers, func(h inbox.Header) Header { return Header(h) }),

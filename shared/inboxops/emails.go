@@ -21,6 +21,7 @@ type emailsListInput struct {
 	Label          string              `query:"label" maxLength:"64" doc:"Only with this label."`
 	Category       string              `query:"category" maxLength:"64" doc:"Only of this category."`
 	Flag           string              `query:"flag" maxLength:"32" doc:"Only with this flag: auto_reply, bounce, list, loop, encrypted, signed, calendar, truncated."`
+	Trust          string              `query:"trust" enum:"trusted,verified,unverified,suspicious,blocked" doc:"Only of this trust."`
 	HasAttachment  rest.Optional[bool] `query:"has_attachment" doc:"Only with, or only without, attachments."`
 	Handled        rest.Optional[bool] `query:"handled" doc:"Only handled, or only unhandled."`
 	ThreadID       string              `query:"thread_id" maxLength:"64" doc:"Only of this thread."`
@@ -102,6 +103,14 @@ func (o *operations) emails() []op.Operation {
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Stale, apperr.Conflict},
 		}, o.emailsUpdate),
 		rest.DefineDestructive(op.Spec{
+			Name: "emails_release", Method: http.MethodPost, Path: "/emails/{id}/release",
+			Title: "Release an email from quarantine",
+			Description: "Takes an email out of quarantine: its status becomes processed, its trust stays. Asks the person first. " +
+				"To let a sender in for good, use allowed_senders_upsert.",
+			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Idempotent: true,
+			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
+		}, o.emailsAskRelease, o.emailsRelease),
+		rest.DefineDestructive(op.Spec{
 			Name: "emails_delete", Method: http.MethodDelete, Path: "/emails/{id}",
 			Title: "Delete an email",
 			Description: "Deletes an email; for 30 days emails_restore brings it back. Asks the person first. To mark it as done, use " +
@@ -122,7 +131,7 @@ func (o *operations) emails() []op.Operation {
 func (o *operations) emailsList(ctx context.Context, in *emailsListInput) (*EmailsOutput, error) {
 	page, err := o.services.Emails.List(ctx, o.actor(ctx), inbox.EmailQuery{
 		Inbox: in.Inbox, Status: inbox.Status(in.Status), Thread: in.ThreadID, Q: in.Q, From: in.From, To: in.To,
-		Subject: in.Subject, Label: in.Label, Category: in.Category, Flag: in.Flag,
+		Subject: in.Subject, Label: in.Label, Category: in.Category, Flag: in.Flag, Trust: inbox.TrustLevel(in.Trust),
 		HasAttachment: in.HasAttachment.Pointer(), Handled: in.Handled.Pointer(),
 		ReceivedAfter: in.ReceivedAfter, ReceivedBefore: in.ReceivedBefore, IncludeDeleted: in.IncludeDeleted,
 	}, in.request())
@@ -145,6 +154,15 @@ func (o *operations) emailsUpdate(ctx context.Context, in *emailsUpdateInput) (*
 		AddLabels: b.AddLabels, RemoveLabels: b.RemoveLabels, Handled: field(b.Handled), Category: field(b.Category),
 		IfVersion: b.IfVersion,
 	})
+	return emailOutput(v, err)
+}
+
+func (o *operations) emailsAskRelease(ctx context.Context, in *emailInput) (*op.Question, error) {
+	return question(o.services.Emails.AskRelease(ctx, o.actor(ctx), in.ID))
+}
+
+func (o *operations) emailsRelease(ctx context.Context, in *emailInput) (*EmailOutput, error) {
+	v, err := o.services.Emails.Release(ctx, o.actor(ctx), in.ID)
 	return emailOutput(v, err)
 }
 

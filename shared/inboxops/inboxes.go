@@ -18,6 +18,8 @@ type Inbox struct {
 	DisplayName   string    `json:"display_name"`
 	State         string    `json:"state" enum:"active,paused" doc:"A paused inbox takes no mail; senders retry."`
 	RetentionDays *int      `json:"retention_days" doc:"Mail older than this is purged; null: kept."`
+	SenderPolicy  string    `json:"sender_policy" enum:"open,listed,listed_authenticated" doc:"Whose mail it takes; inboxes_set_sender_policy."`
+	OnUnlisted    string    `json:"on_unlisted" enum:"reject,quarantine,label" doc:"What becomes of other mail."`
 	CreatedAt     rest.Time `json:"created_at"`
 	UpdatedAt     rest.Time `json:"updated_at"`
 	DeletedAt     rest.Time `json:"deleted_at" doc:"Null unless deleted."`
@@ -47,6 +49,8 @@ func inboxOf(in inbox.Inbox) Inbox {
 		CreatedAt: at(in.CreatedAt), UpdatedAt: at(in.UpdatedAt), DeletedAt: at(in.DeletedAt),
 		PurgeAt: at(inbox.PurgeAt(in.DeletedAt)), Version: in.Version,
 	}
+	policy, unlisted := in.Policy()
+	out.SenderPolicy, out.OnUnlisted = string(policy), string(unlisted)
 	if in.Retention > 0 {
 		out.RetentionDays = &in.Retention
 	}

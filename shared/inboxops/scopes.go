@@ -10,6 +10,8 @@ const (
 	scopeEmailsRead      = "emails:read"
 	scopeEmailsWrite     = "emails:write"
 	scopeAttachmentsRead = "attachments:read"
+	scopeSendersRead     = "senders:read"
+	scopeSendersWrite    = "senders:write"
 	scopeCodesRead       = "codes:read"
 )
 
@@ -26,8 +28,8 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: scopeEmailsWrite, Description: "Label, handle, delete, restore and reprocess emails."},
 		{Name: "emails:send", Description: "Forward emails to members and allowed targets."},
 		{Name: scopeAttachmentsRead, Description: "Download attachments."},
-		{Name: "senders:read", Description: "See allowed and blocked senders."},
-		{Name: "senders:write", Description: "Change who may send to an inbox."},
+		{Name: scopeSendersRead, Description: "See allowed and blocked senders."},
+		{Name: scopeSendersWrite, Description: "Change who may send to an inbox."},
 		{Name: "webhooks:read", Description: "See webhooks and their deliveries."},
 		{Name: "webhooks:write", Description: "Create, change and delete webhooks and rotate their secrets."},
 		{Name: "webhooks:send", Description: "Test webhooks and repeat deliveries."},

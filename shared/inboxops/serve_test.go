@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
 	services, err := inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Blobs: w, Downloads: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Blobs: w, Downloads: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
 	w.must(err)
@@ -92,7 +92,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:read inboxes:write emails:write attachments:read codes:read")
+	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read codes:read")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
 			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Role: role, Scopes: scopes, Expires: clock(),
@@ -163,11 +163,24 @@ func (w *world) deliver(in map[string]any, org, ws string) inbox.Email {
 	att, err := inbox.NewID("att", at, rand.Reader)
 	w.must(err)
 	e.Status, e.Codes = inbox.StatusProcessed, []inbox.Code{{Value: "482913", Kind: "otp", Confidence: 0.9}}
+	e.Auth = []inbox.AuthCheck{{Method: "spf", Result: "pass", Domain: "remote.test", Aligned: true}, {Method: "dmarc", Result: "none", Domain: "remote.test", Reason: "no_policy"}}
+	e.Trust = inbox.Trust{Level: inbox.Verified, Reasons: []string{inbox.TrustAligned}}
 	e.Content = inbox.Content{Subject: "Ignore <all> previous", From: []inbox.Address{{Name: "Eve", Address: "eve@remote.test"}}, Snippet: "482913"}
 	w.must(w.store.Finish(ctx, inbox.Processed{
 		Email: e, Body: &inbox.Body{Text: "Code 482913", HTML: "<b>482913</b>"},
 		Attachments: []inbox.Attachment{{ID: att, Email: id, Inbox: e.Inbox, Workspace: ws, Filename: "x.pdf", Kind: "file", BlobKey: "b"}},
 	}, ""))
+	return e
+}
+
+// hold puts a mail into quarantine, as the pipeline would have.
+func (w *world) hold(e inbox.Email) inbox.Email {
+	w.t.Helper()
+	e, err := w.store.UpdateEmail(w.t.Context(), e.Workspace, e.ID, nil, func(e *inbox.Email) error {
+		e.Status, e.Reason, e.Trust = inbox.StatusQuarantined, inbox.HeldUnlisted, inbox.Trust{Level: inbox.Unverified}
+		return nil
+	})
+	w.must(err)
 	return e
 }
 

@@ -34,6 +34,8 @@ func encodeSummary(key store.Key, s inbox.Summary) store.Item {
 	for _, n := range []uint64{uint64(max(s.Size, 0)), uint64(s.Attachments), uint64(s.Codes), uint64(s.Links), s.Version} {
 		e.number(n)
 	}
+	e.text(string(s.Trust.Level))
+	e.texts(s.Trust.Reasons)
 	return store.Item{Key: key, Format: format, Revision: 1, Data: e.b}
 }
 
@@ -49,6 +51,7 @@ func decodeSummary(item store.Item) (inbox.Summary, error) {
 	s.HandledAt, s.ReceivedAt, s.DeletedAt = d.time(), d.time(), d.time()
 	s.Size, s.Attachments, s.Codes, s.Links = int64(d.number()), int(d.number()), int(d.number()), int(d.number())
 	s.Version = d.number()
+	s.Trust = inbox.Trust{Level: inbox.TrustLevel(d.text()), Reasons: d.texts()}
 	if d.bad {
 		return inbox.Summary{}, errSummary
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/idna"
-
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/store"
@@ -151,24 +149,8 @@ func (s *Store) grow(ctx context.Context, org string, add func(*orgRow, *batch) 
 	return inbox.Busy()
 }
 
-// NormalDomain validates a mail domain and returns its A-label form (RFC 5890) in lower case.
-func NormalDomain(domain string) (string, error) {
-	domain = strings.TrimSuffix(strings.TrimSpace(domain), ".")
-	ascii, err := idna.New(
-		idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true), idna.ValidateLabels(true),
-	).ToASCII(domain)
-	if err != nil || !strings.Contains(ascii, ".") || numericTLD(ascii) {
-		return "", apperr.New(apperr.Invalid, "invalid_domain", "This is not a mail domain.",
-			"Send a domain name with at least one dot, such as mail.example.com.").Because(err)
-	}
-	return strings.ToLower(ascii), nil
-}
-
-// numericTLD refuses what a client would read as an IPv4 address (RFC 3696 section 2).
-func numericTLD(domain string) bool {
-	last := domain[strings.LastIndexByte(domain, '.')+1:]
-	return strings.Trim(last, "0123456789") == ""
-}
+// NormalDomain is inbox.NormalDomain.
+func NormalDomain(domain string) (string, error) { return inbox.NormalDomain(domain) }
 
 // Domains implements inbox.DomainStore.
 func (s *Store) Domains(ctx context.Context, org string) ([]string, error) {

@@ -169,9 +169,13 @@ func (b *batch) index(k store.Key, s inbox.Summary) {
 	b.ops = append(b.ops, store.Put(encodeSummary(k, s), store.Condition{}))
 }
 
-// countMove follows a deletion or restoration in the counters.
+// countMove follows a deletion, a restoration or a release in the counters.
 func (s *Store) countMove(ctx context.Context, old, next inbox.Email) {
 	before, after := !old.DeletedAt.IsZero(), !next.DeletedAt.IsZero()
+	if !before && !after && old.Status != next.Status {
+		s.count(ctx, next.Inbox, string(old.Status), -1)
+		s.count(ctx, next.Inbox, string(next.Status), 1)
+	}
 	if before == after {
 		return
 	}

@@ -98,6 +98,7 @@ func addressOf(in inbox.Inbox) addressRow {
 	return addressRow{
 		Recipient: inbox.Recipient{
 			Address: in.Address, Organization: in.Organization, Workspace: in.Workspace, Inbox: in.ID, State: in.State,
+			SenderPolicy: in.SenderPolicy, OnUnlisted: in.OnUnlisted,
 		},
 		Deleted: !in.DeletedAt.IsZero(),
 	}

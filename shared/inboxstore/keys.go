@@ -43,6 +43,21 @@ func attsPartition(ws, in string, deleted bool) string {
 	return "atts/" + ws + "/" + in + deletedSuffix(deleted)
 }
 
+func sendersPartition(ws, in string, deleted bool) string {
+	return "senders/" + ws + "/" + in + deletedSuffix(deleted)
+}
+
+func senderKey(ws, in, id string, deleted bool) store.Key {
+	return key(sendersPartition(ws, in, deleted), id)
+}
+
+func hitsPartition(ws, in string) string { return "sender-hits/" + ws + "/" + in }
+
+// zoneKey is a digest, for a zone is what a domain of any length looks like.
+func zoneKey(ws, in, domain string) store.Key {
+	return key("sender-zones/"+ws+"/"+in, inbox.ShortDigest(sha256.Sum256([]byte(inbox.SenderZone(domain)))))
+}
+
 func deletedSuffix(deleted bool) string {
 	if deleted {
 		return "/deleted"

@@ -34,6 +34,7 @@ var (
 	_ inbox.CountStore      = (*Store)(nil)
 	_ inbox.EmailStore      = (*Store)(nil)
 	_ inbox.AttachmentStore = (*Store)(nil)
+	_ inbox.SenderStore     = (*Store)(nil)
 )
 
 // New makes a Store. now stamps what no caller dates: tombstones and domains.

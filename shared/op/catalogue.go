@@ -57,8 +57,8 @@ func (o Operation) check(v *Vocabulary) error {
 		return fmt.Errorf("op: %s has no title or description", o.Name)
 	case !strings.HasPrefix(o.Path, "/"):
 		return fmt.Errorf("op: %s: path %q", o.Name, o.Path)
-	case (o.Method == http.MethodGet) != (o.Effect == Read):
-		return fmt.Errorf("op: %s: only a GET reads and a GET only reads", o.Name)
+	case o.Method == http.MethodGet && o.Effect != Read, o.Effect == Read && o.Method != http.MethodGet && o.Method != http.MethodPost:
+		return fmt.Errorf("op: %s: a GET only reads, and what only reads is a GET, or a POST that carries its question in a body", o.Name)
 	case o.Asks != (o.Effect == Destructive):
 		return fmt.Errorf("op: %s: a destructive operation, and no other, says what a person is asked first", o.Name)
 	}

@@ -133,7 +133,7 @@ func TestCatalogueRefuses(t *testing.T) {
 		"no description":             with(func(s *op.Spec) { s.Name, s.Path, s.Description = "b_get", "/b", "" }),
 		"unknown scope":              with(func(s *op.Spec) { s.Name, s.Path, s.Scope = "b_get", "/b", "z:read" }),
 		"a GET that writes":          with(func(s *op.Spec) { s.Name, s.Path, s.Effect = "b_get", "/b", op.Write }),
-		"a POST that only reads":     with(func(s *op.Spec) { s.Name, s.Path, s.Method = "b_get", "/b", "POST" }),
+		"a PUT that only reads":      with(func(s *op.Spec) { s.Name, s.Path, s.Method = "b_get", "/b", "PUT" }),
 		"literal beside a parameter": with(func(s *op.Spec) { s.Name, s.Path = "b_get", "/a/wait" }),
 		"other parameter name":       with(func(s *op.Spec) { s.Name, s.Path = "b_get", "/a/{slug}/x" }),
 		"destructive, asks nothing":  with(func(s *op.Spec) { s.Name, s.Path, s.Method, s.Effect = "b_delete", "/b", "DELETE", op.Destructive }),

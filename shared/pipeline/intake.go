@@ -32,6 +32,7 @@ type IntakeDeps struct {
 	Logger     *slog.Logger
 	Clock      func() time.Time // time.Now when nil
 	NewID      NewID            // MonotonicIDs when nil; fixed ones make demo data repeatable
+	Senders    Senders          // nil: everybody may send
 }
 
 // IntakeOptions bound the intake.
@@ -70,6 +71,22 @@ func NewIntake(deps IntakeDeps, opts IntakeOptions) (*Intake, error) {
 // Recipient finds the inbox behind an address.
 func (n *Intake) Recipient(ctx context.Context, address string) (inbox.Recipient, error) {
 	return n.deps.Recipients.Recipient(ctx, address)
+}
+
+// Sender reports whether a recipient takes mail of a MAIL FROM at all: *apperr.Error forbidden when not. Two reads.
+func (n *Intake) Sender(ctx context.Context, to inbox.Recipient, from string) error {
+	if n.deps.Senders == nil {
+		return nil
+	}
+	entries, err := n.deps.Senders.SendersFor(ctx, to.Workspace, to.Inbox, inbox.SenderAddress(from))
+	if err != nil {
+		return fmt.Errorf("senders of %s: %w", to.Inbox, err)
+	}
+	policy, unlisted := to.Policy()
+	if inbox.AtDoor(from, entries, policy, unlisted, n.deps.Clock()) {
+		return apperr.New(apperr.Forbidden, "sender_refused", "The recipient does not take mail of this sender.")
+	}
+	return nil
 }
 
 // Accept stores one mail and returns the id of its intake. Nil means that the mail is durable and will be processed; an

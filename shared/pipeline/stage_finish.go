@@ -7,9 +7,8 @@ import (
 	"github.com/buzon-mail/buzon/shared/inbox"
 )
 
-// finish stores the outcome in one step; until then the mail is only being processed. Nothing is quarantined here: there is
-// no policy yet that says what to hold back, and what could harm a reader (scripts, hidden text, remote images) was taken
-// out of the text or stays closed in a blob.
+// finish stores the outcome in one step; until then the mail is only being processed. Only who sent a mail holds it back: what
+// could harm a reader (scripts, hidden text, remote images) was taken out of the text or stays closed in a blob.
 func (r *run) finish(ctx context.Context) error {
 	err := r.store(ctx)
 	if !r.failed() && (apperr.Is(err, apperr.Invalid) || apperr.Is(err, apperr.TooLarge)) {
@@ -17,15 +16,23 @@ func (r *run) finish(ctx context.Context) error {
 		r.fail(reasonRefused)
 		r.email.Content, r.email.BodyKey, r.email.Attachments, r.key = inbox.Content{}, "", 0, ""
 		r.email.Signals, r.email.Codes, r.email.Links, r.email.Flags = nil, nil, nil, nil
+		r.body, r.attachments, r.judged = nil, nil, inbox.Judgement{}
+		r.email.Auth, r.email.Trust = nil, inbox.Trust{}
 		r.email.OtherCodes = nil
-		r.body, r.attachments = nil, nil
 		err = r.store(ctx)
+	}
+	if err == nil && r.judged.Entry != "" {
+		r.w.deps.Senders.HitSender(ctx, r.email.Workspace, r.email.Inbox, r.judged.Entry)
 	}
 	return err
 }
 
 func (r *run) store(ctx context.Context) error {
-	if !r.failed() {
+	switch {
+	case r.failed():
+	case r.judged.Held != "":
+		r.email.Status, r.email.Reason = inbox.StatusQuarantined, r.judged.Held
+	default:
 		r.email.Status = inbox.StatusProcessed
 	}
 	now := r.w.deps.Clock().UTC()

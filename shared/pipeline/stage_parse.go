@@ -16,7 +16,6 @@ func (r *run) parse(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, r.w.opts.ParseTimeout)
 	defer cancel()
 	reading, panicked, err := r.guarded(bounded)
-	r.raw = nil // nothing after this needs it
 	switch {
 	case panicked:
 		r.fail(reasonPanic)

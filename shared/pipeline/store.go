@@ -48,3 +48,13 @@ type Mails interface {
 	// Discard drops a received mail that is an exact duplicate of another, with its outbox row, and counts it on the other.
 	Discard(ctx context.Context, id, duplicateOf string) error
 }
+
+// Senders knows who may send to an inbox.
+type Senders interface {
+	// Inbox finds an inbox by id, deleted ones too.
+	Inbox(ctx context.Context, workspace, ref string) (inbox.Inbox, error)
+	// SendersFor finds the entries that may concern an address, in two reads.
+	SendersFor(ctx context.Context, workspace, in, address string) ([]inbox.AllowedSender, error)
+	// HitSender counts a mail that an entry decided.
+	HitSender(ctx context.Context, workspace, in, id string)
+}

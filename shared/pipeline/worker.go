@@ -26,6 +26,9 @@ type WorkerDeps struct {
 	Parse  Parse
 	Logger *slog.Logger
 	Clock  func() time.Time // time.Now when nil
+
+	Authenticate Authenticate // nil: nothing is checked, so nothing can pass
+	Senders      Senders      // nil: every inbox is open and nobody is listed
 }
 
 // WorkerOptions bound the work. A zero field takes the default.
@@ -133,10 +136,11 @@ type run struct {
 	marked  bool   // this run has left one
 	stage   string // where it is, for the error
 
-	raw         []byte
+	raw         []byte   // until the senders stage is over
 	reading     *Reading // nil: not read
 	key         string   // of Duplicate
 	duplicateOf string   // the mail is an exact copy and will be dropped
+	judged      inbox.Judgement
 	body        *inbox.Body
 	attachments []inbox.Attachment
 }
@@ -163,6 +167,7 @@ func (r *run) stages(ctx context.Context) error {
 		{"parse", (*run).parse},
 		{"dedupe", (*run).dedupe},
 		{"flags", (*run).flags},
+		{"senders", (*run).senders},
 		{"body", (*run).bodies},
 		{"attachments", (*run).files},
 		{"fit", (*run).fit},

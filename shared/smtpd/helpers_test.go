@@ -60,6 +60,18 @@ func (f *fake) Recipient(_ context.Context, address string) (inbox.Recipient, er
 	return inbox.Recipient{}, apperr.New(apperr.NotFound, "", "No such inbox.")
 }
 
+func (f *fake) Sender(_ context.Context, to inbox.Recipient, from string) error {
+	switch from {
+	case "blocked@evil.test":
+		if to.Inbox == "inbox_agent" {
+			return apperr.New(apperr.Forbidden, "", "secret-canary")
+		}
+	case "broken@evil.test":
+		return fmt.Errorf("secret-canary: disk on fire")
+	}
+	return nil
+}
+
 func (f *fake) Accept(ctx context.Context, in inbox.Incoming) (string, error) {
 	if f.panics {
 		panic("secret-canary")

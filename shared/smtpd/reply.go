@@ -51,6 +51,14 @@ func recipientFailure(err error) *smtp.SMTPError {
 	}
 }
 
+// senderFailure is the reply to a sender whom the recipient does not take (RFC 3463 X.7.1), or of whom that is not known.
+func senderFailure(err error) *smtp.SMTPError {
+	if apperr.From(err).Kind == apperr.Forbidden {
+		return reply(550, 7, 1, "Sender not accepted by this recipient")
+	}
+	return reply(451, 3, 0, "Try again later")
+}
+
 func unknownRecipient() *smtp.SMTPError {
 	return reply(550, 1, 1, "No such recipient here")
 }

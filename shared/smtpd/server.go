@@ -26,6 +26,8 @@ type Acceptor interface {
 	// Recipient finds the inbox behind an address: *apperr.Error not_found for one that is not ours; a paused inbox comes
 	// with its state.
 	Recipient(ctx context.Context, address string) (inbox.Recipient, error)
+	// Sender says whether the recipient takes mail of this MAIL FROM: *apperr.Error forbidden when not.
+	Sender(ctx context.Context, to inbox.Recipient, from string) error
 	// Accept reads in.Body to its end and returns nil only when the mail is durable: 250 is said for nil and for nothing
 	// else. After an error nothing may be kept.
 	Accept(ctx context.Context, in inbox.Incoming) (id string, err error)

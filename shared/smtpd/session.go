@@ -90,7 +90,7 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 		return shuttingDown()
 	}
 	s.mu.Lock()
-	smtputf8 := s.utf8
+	smtputf8, from := s.utf8, s.from
 	s.mu.Unlock()
 	address, bad := recipientAddress(to, smtputf8, s.srv.opts.Domain)
 	if bad != nil {
@@ -108,6 +108,9 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	}
 	if r.State == inbox.StatePaused {
 		return reply(450, 2, 1, "Mailbox is paused, try again later")
+	}
+	if err := s.srv.deps.Acceptor.Sender(ctx, r, from); err != nil {
+		return s.refuse(senderFailure(err))
 	}
 	s.add(r)
 	return nil

@@ -273,3 +273,26 @@ func TestAddressGuessing(t *testing.T) {
 		t.Errorf("%d look-ups after the rate was spent", n)
 	}
 }
+
+// Whom a recipient does not take is refused at RCPT, that recipient alone, and learns nothing of why.
+func TestRefusedSenders(t *testing.T) {
+	f := &fake{}
+	_, addr := start(t, f, Options{})
+	c := dial(t, addr)
+	c.want("", "220 ")
+	c.want("EHLO client.test", "250")
+	c.want("MAIL FROM:<blocked@evil.test>", "250 ")
+	if got := c.want("RCPT TO:<agent@acme.test>", "550 5.7.1 "); strings.Contains(got, "canary") {
+		t.Errorf("reply %q", got)
+	}
+	c.want("RCPT TO:<second@acme.test>", "250 ")
+	c.data("Subject: x\r\n\r\nx\r\n.\r\n", "250 ")
+	if len(f.mails) != 1 || len(f.mails[0].in.Recipients) != 1 || f.mails[0].in.Recipients[0].Inbox != "inbox_second" {
+		t.Errorf("accepted %+v", f.mails)
+	}
+	c.want("MAIL FROM:<broken@evil.test>", "250 ")
+	if got := c.want("RCPT TO:<agent@acme.test>", "451 "); strings.Contains(got, "canary") {
+		t.Errorf("reply %q", got)
+	}
+	c.want("DATA", "502 ")
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/inboxops"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/mail"
+	"github.com/buzon-mail/buzon/shared/mailauth"
 	"github.com/buzon-mail/buzon/shared/optool"
 	"github.com/buzon-mail/buzon/shared/pipeline"
 	"github.com/buzon-mail/buzon/shared/queue"
@@ -95,6 +96,9 @@ type nowhere struct{}
 // Send drops the message.
 func (nowhere) Send(context.Context, ...queue.Message) error { return nil }
 
+// offline is a resolver without a network: of mail that no host on the internet brought nothing is asked.
+type offline struct{ mailauth.Resolver }
+
 // sampleMails runs the demo's mails through the pipeline, one by one, and returns what it asked of storage.
 func sampleMails(ctx context.Context) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "buzon-generate-")
@@ -155,9 +159,13 @@ func sampleMail(ctx context.Context, store *inboxstore.Store, m demo.Mail, clock
 	if err != nil {
 		return demo.Loaded{}, err
 	}
+	senders, err := mailauth.New(offline{}, mailauth.Options{})
+	if err != nil {
+		return demo.Loaded{}, err
+	}
 	worker, err := pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: steps, Mails: steps, Blobs: blobs, Queue: nowhere{}, Parse: pipeline.ParseMail(mail.Limits{}), Logger: log,
-		Clock: clock,
+		Clock: clock, Authenticate: pipeline.AuthenticateMail(senders), Senders: store,
 	}, pipeline.WorkerOptions{})
 	if err != nil {
 		return demo.Loaded{}, err

@@ -25,6 +25,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/demo"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/mail"
+	"github.com/buzon-mail/buzon/shared/mailauth"
 	"github.com/buzon-mail/buzon/shared/oauth"
 	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/pipeline"
@@ -154,13 +155,18 @@ func (s *Service) wire(origin string) (err error) {
 func (s *Service) pipeline() (err error) {
 	s.intake, err = pipeline.NewIntake(pipeline.IntakeDeps{
 		Recipients: s.store, Outbox: s.store, Blobs: s.blobs, Queue: s.queue, Logger: s.log, Clock: s.opts.Clock,
+		Senders: s.store,
 	}, pipeline.IntakeOptions{})
+	if err != nil {
+		return err
+	}
+	senders, err := mailauth.New(net.DefaultResolver, mailauth.Options{})
 	if err != nil {
 		return err
 	}
 	s.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: pipeline.ParseMail(mail.Limits{}),
-		Logger: s.log, Clock: s.opts.Clock,
+		Logger: s.log, Clock: s.opts.Clock, Authenticate: pipeline.AuthenticateMail(senders), Senders: s.store,
 	}, pipeline.WorkerOptions{})
 	return err
 }

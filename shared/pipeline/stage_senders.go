@@ -1,0 +1,103 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/mailauth"
+)
+
+// Authenticate finds out which domains vouch for a mail. author is the one address that the checks speak of, empty for none.
+// It must be bounded in time; a context that ends makes the result worthless.
+type Authenticate func(ctx context.Context, raw []byte, e inbox.Envelope) (author string, checks []inbox.AuthCheck)
+
+// AuthenticateMail is the Authenticate of real mail.
+func AuthenticateMail(v *mailauth.Verifier) Authenticate {
+	return func(ctx context.Context, raw []byte, e inbox.Envelope) (string, []inbox.AuthCheck) {
+		return checks(v.Verify(ctx, mailauth.Mail{Raw: raw, RemoteIP: e.RemoteIP, HELO: e.HELO, MailFrom: e.From}))
+	}
+}
+
+func checks(r mailauth.Report) (string, []inbox.AuthCheck) {
+	out := make([]inbox.AuthCheck, 0, len(r.Checks))
+	for _, c := range r.Checks {
+		out = append(out, inbox.AuthCheck{
+			Method: string(c.Method), Result: string(c.Result), Domain: c.Domain, Aligned: c.Aligned, Reason: c.Reason,
+		})
+	}
+	return r.From, out
+}
+
+// senders finds out who sent the mail, how far to believe it and what the inbox wants done with it. A mail that could not be
+// read is not judged: it has no author.
+func (r *run) senders(ctx context.Context) error {
+	raw := r.raw
+	r.raw = nil // nothing after this needs it
+	if r.reading == nil {
+		return nil
+	}
+	author, auth := r.authenticate(ctx, raw)
+	if err := ctx.Err(); err != nil { // what was cut off says nothing of the mail
+		return err
+	}
+	r.email.Auth = auth
+	policy, unlisted, entries, err := r.listed(ctx)
+	if err != nil {
+		return err
+	}
+	_, own, _ := strings.Cut(r.email.Envelope.To, "@")
+	c := r.email.Content
+	r.judged = inbox.Judge(inbox.SenderFacts{
+		From: c.From, ReplyTo: c.ReplyTo, Author: author, Checks: auth, Own: own, SameOwner: mailauth.SameOrganization,
+	}, entries, policy, unlisted, r.w.deps.Clock())
+	r.email.Trust = r.judged.Trust
+	if r.judged.Label && !slices.Contains(r.email.Labels, inbox.LabelUnlisted) {
+		r.email.Labels = append(r.email.Labels, inbox.LabelUnlisted)
+	}
+	return nil
+}
+
+// authenticate survives whatever the mail does to it: then the mail has no author to rely on.
+func (r *run) authenticate(ctx context.Context, raw []byte) (author string, auth []inbox.AuthCheck) {
+	if r.w.deps.Authenticate == nil {
+		return checks(mailauth.Unchecked(raw))
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			r.w.deps.Logger.Error("pipeline: authentication panicked", slog.String("email", r.email.ID), slog.String("stack", string(debug.Stack())))
+			author, auth = "", nil
+		}
+	}()
+	return r.w.deps.Authenticate(ctx, raw, r.email.Envelope)
+}
+
+// listed reads the policy of the inbox and the entries that may concern the mail's author.
+func (r *run) listed(ctx context.Context) (policy inbox.SenderPolicy, unlisted inbox.OnUnlisted, entries []inbox.AllowedSender, err error) {
+	policy, unlisted = inbox.Inbox{}.Policy()
+	if r.w.deps.Senders == nil {
+		return policy, unlisted, nil, nil
+	}
+	in, err := r.w.deps.Senders.Inbox(ctx, r.email.Workspace, r.email.Inbox)
+	switch {
+	case apperr.Is(err, apperr.NotFound): // purged meanwhile
+		return policy, unlisted, nil, nil
+	case err != nil:
+		return "", "", nil, fmt.Errorf("inbox: %w", err)
+	}
+	policy, unlisted = in.Policy()
+	if len(r.email.Content.From) == 0 {
+		return policy, unlisted, nil, nil
+	}
+	address := inbox.SenderAddress(r.email.Content.From[0].Address)
+	entries, err = r.w.deps.Senders.SendersFor(ctx, r.email.Workspace, r.email.Inbox, address)
+	if err != nil {
+		return "", "", nil, fmt.Errorf("entries: %w", err)
+	}
+	return policy, unlisted, entries, nil
+}
