@@ -43,7 +43,8 @@ type exchange struct {
 	notify    *Notifier // nil: the request asked for no notifications
 	streaming bool      // the body is an event stream and has begun; guarded by notify
 
-	keys [][]byte // scratch of the scan
+	keys  [][]byte    // scratch of the scan
+	attrs []slog.Attr // scratch of the log line
 }
 
 // Buffers beyond this are left to the collector: one large request must not stay in memory for ever.
@@ -74,7 +75,7 @@ func (s *Server) end(x *exchange) {
 	if cap(x.body) > keepBuffer || cap(x.out) > keepBuffer {
 		return
 	}
-	*x = exchange{body: x.body[:0], out: x.out[:0], tail: x.tail[:0], keys: x.keys[:0]}
+	*x = exchange{body: x.body[:0], out: x.out[:0], tail: x.tail[:0], keys: x.keys[:0], attrs: x.attrs[:0]}
 	s.pool.Put(x)
 }
 

@@ -2,11 +2,19 @@ package mcp
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
 )
+
+// lineHandler is what a log handler may offer beside slog.Handler: to take a record apart, so that none is made for it. The
+// attributes are the caller's again when it returns. On tools/list the record was a tenth of the whole.
+type lineHandler interface {
+	HandleAttrs(ctx context.Context, at time.Time, level slog.Level, message string, attrs []slog.Attr) error
+}
 
 // logRequest writes the request's one line. Its fields are an allow list: ids, kinds and counts; never a token, an argument
 // or a name that only the caller made up. The cause of our own failures is in it and nowhere else.
@@ -25,12 +33,33 @@ func (s *Server) logRequest(x *exchange) {
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 16)
-	attrs = append(attrs, slog.String("request_id", s.requestID(x)), slog.String("http_method", httpMethod(x.r.Method)),
+	now := s.now()
+	s.describe(ctx, x, now, cause)
+	s.write(ctx, now, level, x.attrs)
+	if cause != nil {
+		clear(x.attrs) // it may be long, and is nobody else's
+	}
+}
+
+// write hands the line to the handler without the logger, which would look for its caller and at the clock again.
+func (s *Server) write(ctx context.Context, now time.Time, level slog.Level, attrs []slog.Attr) {
+	const message = "mcp request"
+	if s.lines != nil {
+		_ = s.lines.HandleAttrs(ctx, now, level, message, attrs) //nolint:errcheck // like slog.Logger: there is no other log
+		return
+	}
+	r := slog.NewRecord(now, level, message, 0)
+	r.AddAttrs(attrs...)
+	_ = s.log.Handler().Handle(ctx, r) //nolint:errcheck // see above
+}
+
+// describe fills the exchange's attributes.
+func (s *Server) describe(ctx context.Context, x *exchange, now time.Time, cause error) {
+	attrs := append(x.attrs[:0], slog.String("request_id", s.requestID(x)), slog.String("http_method", httpMethod(x.r.Method)),
 		slog.String("method", x.label()), slog.String("version", string(x.version)), slog.Int("status", x.status),
 		slog.Int("bytes_in", len(x.body)), slog.Int("bytes_out", x.written))
 	if !x.started.IsZero() {
-		attrs = append(attrs, slog.Int64("us", s.now().Sub(x.started).Microseconds()))
+		attrs = append(attrs, slog.Int64("us", now.Sub(x.started).Microseconds()))
 	}
 	if x.caller != nil {
 		attrs = append(attrs, slog.String("grant", x.caller.GrantID()))
@@ -56,7 +85,7 @@ func (s *Server) logRequest(x *exchange) {
 	if x.reply != nil && x.reply.stack != nil {
 		attrs = append(attrs, slog.String("stack", string(bytes.TrimSpace(x.reply.stack))))
 	}
-	s.log.LogAttrs(ctx, level, "mcp request", attrs...)
+	x.attrs = attrs
 }
 
 // label is the method for the log: one that is served, or what kind of message it was.

@@ -23,7 +23,7 @@ type Deps struct {
 	Completer     Completer                    // nil: no completions
 	Sealer        Sealer                       // for cursors and the state of an Ask; nil: lists of one page, and nobody is asked
 	Legacy        map[string]LegacyMethod      // logging/setLevel, resources/subscribe, resources/unsubscribe: served in the 2025 era, and declared
-	Logger        *slog.Logger                 // one line per request; nil: none
+	Logger        *slog.Logger                 // one line per request, at the time that Now tells; nil: none
 	RequestID     func(context.Context) string // the id that the platform or a middleware gave the request; nil or an empty result: a random one
 	Now           func() time.Time             // nil: time.Now
 	Rand          io.Reader                    // safe for concurrent use; nil: crypto/rand
@@ -64,6 +64,7 @@ type Server struct {
 	completer  Completer
 	sealer     Sealer
 	log        *slog.Logger
+	lines      lineHandler // of log; nil: it takes records only
 	platformID func(context.Context) string
 	now        func() time.Time
 	rand       io.Reader
@@ -129,6 +130,7 @@ func New(d Deps, o Options) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.lines, _ = s.log.Handler().(lineHandler)
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"math/bits"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -26,22 +28,78 @@ func appendEscaped[T string | []byte](dst []byte, src T) []byte {
 		if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}
-		dst = append(dst, src[start:i]...)
+		dst = appendEscape(append(dst, src[start:i]...), c)
 		start = i + 1
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
 	}
 	return append(dst, src[start:]...)
+}
+
+// appendEscape appends a byte that RFC 8259 section 7 wants escaped: at most 6 bytes.
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}
+
+// appendDocument is appendEscaped for a tool's reply, which may be long: in the same pass it learns whether src holds a line
+// break and whether it is UTF-8. Eight bytes are copied at once and then judged, so dst always has room for some more.
+func appendDocument(dst, src []byte) (out []byte, breaks, valid bool) {
+	const block = 256 // bounds the room that is reserved for the worst case
+	for i := 0; i < len(src); {
+		end := min(i+block, len(src))
+		dst = slices.Grow(dst, 6*(end-i+7)+8) // the last eight bytes may begin at end-1, and eight are written at a time
+		d, n := dst[:cap(dst)], len(dst)
+		for i < end {
+			if i+8 <= len(src) {
+				w := binary.LittleEndian.Uint64(src[i:])
+				binary.LittleEndian.PutUint64(d[n:], w)
+				marks := special(w)
+				if marks == 0 { // a branch, so that the next eight need not wait for the count
+					i, n = i+8, n+8
+					continue
+				}
+				k := bits.TrailingZeros64(marks) / 8
+				i, n = i+k, n+k
+			}
+			switch c := src[i]; {
+			case c == '"':
+				d[n], d[n+1] = '\\', '"'
+				i, n = i+1, n+2
+			case c >= utf8.RuneSelf:
+				_, size := utf8.DecodeRune(src[i:])
+				if size == 1 {
+					return dst, breaks, false
+				}
+				n += copy(d[n:], src[i:i+size])
+				i += size
+			case c >= ' ' && c != '\\':
+				d[n] = c
+				i, n = i+1, n+1
+			default:
+				breaks = breaks || c == '\n' || c == '\r'
+				n = len(appendEscape(d[:n], c))
+				i++
+			}
+		}
+		dst = d[:n]
+	}
+	return dst, breaks, true
+}
+
+// special marks the high bit of each byte of w that does not stand in a JSON string as it is, or is beyond ASCII: below 0x20, a
+// quote, a backslash. A borrow may mark bytes above a marked one: only the lowest mark is to be believed.
+func special(w uint64) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote, slash := w^'"'*ones, w^'\\'*ones
+	return ((w-' '*ones)&^w | (quote-ones)&^quote | (slash-ones)&^slash | w) & highs
 }
 
 // cut shortens what a caller sent to at most n bytes, between two runes, before it is echoed.

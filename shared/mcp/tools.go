@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"errors"
 	"unicode/utf8"
 )
@@ -68,11 +69,13 @@ func (s *Server) rendered(x *exchange, err error) *reply {
 	return nil
 }
 
+var errNotUTF8 = errors.New("mcp: the tool's result is not UTF-8")
+
 // renderCall writes a tool's result in the shape of the version served: the JSON once escaped, as text, and once as it
 // is, as structuredContent (2025-06-18 on).
 func (s *Server) renderCall(x *exchange, result *CallResult) error {
-	if !utf8.Valid(result.JSON) || !utf8.Valid(result.Content) {
-		return errors.New("mcp: the tool's result is not UTF-8")
+	if !utf8.Valid(result.Content) {
+		return errNotUTF8
 	}
 	x.openComplete()
 	if err := x.appendContent(result); err != nil {
@@ -98,14 +101,20 @@ func (x *exchange) appendContent(result *CallResult) error {
 		return nil
 	}
 	x.out = append(x.out, `[{"type":"text","text":"`...)
-	x.out = appendEscaped(x.out, result.JSON)
+	var breaks, valid bool
+	if x.out, breaks, valid = appendDocument(x.out, result.JSON); !valid {
+		return errNotUTF8
+	}
 	x.out = append(x.out, `"}]`...)
 	if result.IsError || !x.version.AtLeast(V20250618) {
 		return nil
 	}
-	raw, err := oneLine(result.JSON)
-	if err != nil {
-		return err
+	raw := bytes.TrimSpace(result.JSON)
+	if breaks {
+		var err error
+		if raw, err = oneLine(raw); err != nil {
+			return err
+		}
 	}
 	if isObject(raw) {
 		x.out = append(append(x.out, `,"structuredContent":`...), raw...)

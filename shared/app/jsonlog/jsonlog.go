@@ -51,41 +51,77 @@ func (h *handler) WithGroup(name string) slog.Handler { return h.rest.WithGroup(
 
 // Handle writes one record.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	buf := h.buffer()
+	defer h.buffers.Put(buf)
+	line, ok := appendHead((*buf)[:0], r.Time, r.Level, r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		if ok {
+			line, ok = appendAttr(line, a)
+		}
+		return ok
+	})
+	*buf = line
+	if !ok {
+		return h.rest.Handle(ctx, r) //nolint:wrapcheck // slog drops it
+	}
+	return h.end(buf)
+}
+
+// HandleAttrs writes what Handle writes of a record with these parts, without a record: who writes a line with every request
+// keeps its attributes and lends them. They are not kept here.
+func (h *handler) HandleAttrs(ctx context.Context, at time.Time, level slog.Level, message string, attrs []slog.Attr) error {
+	buf := h.buffer()
+	defer h.buffers.Put(buf)
+	line, ok := appendHead((*buf)[:0], at, level, message)
+	for i := 0; ok && i < len(attrs); i++ {
+		line, ok = appendAttr(line, attrs[i])
+	}
+	*buf = line
+	if !ok {
+		r := slog.NewRecord(at, level, message, 0)
+		r.AddAttrs(attrs...)
+		return h.rest.Handle(ctx, r) //nolint:wrapcheck // slog drops it
+	}
+	return h.end(buf)
+}
+
+func (h *handler) buffer() *[]byte {
 	buf, ok := h.buffers.Get().(*[]byte)
 	if !ok {
 		buf = new([]byte)
 	}
-	line, ok := appendRecord((*buf)[:0], &r)
-	*buf = line
-	defer h.buffers.Put(buf)
-	if !ok {
-		return h.rest.Handle(ctx, r) //nolint:wrapcheck // slog drops it
-	}
-	_, err := h.out.Write(line)
+	return buf
+}
+
+// end closes the line in buf and writes it.
+func (h *handler) end(buf *[]byte) error {
+	*buf = append(*buf, '}', '\n')
+	_, err := h.out.Write(*buf)
 	return err //nolint:wrapcheck // slog drops it
 }
 
-// appendRecord is false for what it can't write.
-func appendRecord(b []byte, r *slog.Record) ([]byte, bool) {
-	year := r.Time.Year()
-	if r.Time.IsZero() || year < 0 || year > 9999 {
+// appendHead and appendAttr are false for what they can't write.
+func appendHead(b []byte, at time.Time, level slog.Level, message string) ([]byte, bool) {
+	year := at.Year()
+	if at.IsZero() || year < 0 || year > 9999 {
 		return b, false
 	}
 	b = append(b, `{"time":"`...)
-	b = r.Time.AppendFormat(b, time.RFC3339Nano)
+	b = at.AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","level":"`...)
-	b = append(b, r.Level.String()...)
-	b, ok := appendText(append(b, `","msg":`...), r.Message)
-	r.Attrs(func(a slog.Attr) bool {
-		if ok = ok && a.Key != ""; !ok {
-			return false
-		}
-		if b, ok = appendText(append(b, ','), a.Key); ok {
-			b, ok = appendValue(append(b, ':'), a.Value)
-		}
-		return ok
-	})
-	return append(b, '}', '\n'), ok
+	b = append(b, level.String()...)
+	return appendText(append(b, `","msg":`...), message)
+}
+
+func appendAttr(b []byte, a slog.Attr) ([]byte, bool) {
+	if a.Key == "" {
+		return b, false
+	}
+	b, ok := appendText(append(b, ','), a.Key)
+	if !ok {
+		return b, false
+	}
+	return appendValue(append(b, ':'), a.Value)
 }
 
 func appendValue(b []byte, v slog.Value) ([]byte, bool) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -41,6 +42,12 @@ func TestWritesWhatSlogWrites(t *testing.T) {
 					slogs := slog.NewJSONHandler(&want, nil).Handle(t.Context(), r)
 					if own != nil || slogs != nil || got.String() != want.String() {
 						t.Errorf("%s: %v %v\n got %s\nwant %s", name, own, slogs, got.Bytes(), want.Bytes())
+					}
+					got.Reset()
+					lent := slices.Clone(attrs)
+					own = New(&got).Handler().(*handler).HandleAttrs(t.Context(), at, level, message, lent)
+					if own != nil || got.String() != want.String() {
+						t.Errorf("%s, lent: %v\n got %s\nwant %s", name, own, got.Bytes(), want.Bytes())
 					}
 				}
 			}
