@@ -32,6 +32,8 @@ type IntakeDeps struct {
 	Logger     *slog.Logger
 	Clock      func() time.Time // time.Now when nil
 	NewID      NewID            // MonotonicIDs when nil; fixed ones make demo data repeatable
+	Stored     StoredBlobs      // for AcceptStored alone
+	Holding    Holding          // for AcceptStored alone
 }
 
 // IntakeOptions bound the intake.

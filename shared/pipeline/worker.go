@@ -86,13 +86,19 @@ func (w *Worker) Handle(ctx context.Context, id string, attempt int) (err error)
 	case strings.HasPrefix(id, prefixIntake):
 		return w.intake(ctx, id, attempt)
 	case strings.HasPrefix(id, prefixEmail):
-		return w.mail(ctx, id, attempt, false)
+		return w.mail(ctx, id, attempt, origin{})
 	}
 	return apperr.New(apperr.Invalid, "bad_job", "The queue holds a message that is not for this worker.")
 }
 
-// mail runs the stages over one mail. sole tells that no other mail has the same raw bytes' key.
-func (w *Worker) mail(ctx context.Context, id string, attempt int, sole bool) error {
+// origin is what a run knows of its mail beforehand.
+type origin struct {
+	sole bool // it is the only mail of its intake, straight from there: the first run
+	own  bool // nobody else has, or will have, the same raw bytes' key
+}
+
+// mail runs the stages over one mail.
+func (w *Worker) mail(ctx context.Context, id string, attempt int, from origin) error {
 	// Two runs over one mail are safe, and a waste: the other of this process will see to it.
 	if _, busy := w.inWork.LoadOrStore(id, struct{}{}); busy {
 		return apperr.New(apperr.Unavailable, "in_work", "The mail is being processed.")
@@ -101,7 +107,7 @@ func (w *Worker) mail(ctx context.Context, id string, attempt int, sole bool) er
 	began := w.deps.Clock()
 	email, err := w.deps.Mails.ClaimMail(ctx, id)
 	if apperr.Is(err, apperr.NotFound) { // finished by another run, which may have died before it could clean up
-		r := &run{w: w, email: inbox.Email{ID: id}, sole: sole}
+		r := &run{w: w, email: inbox.Email{ID: id}, origin: from}
 		_ = r.lookBack(ctx)
 		r.wipe(ctx, nil)
 		return nil
@@ -109,7 +115,7 @@ func (w *Worker) mail(ctx context.Context, id string, attempt int, sole bool) er
 	if err != nil {
 		return wrap("claim", id, err)
 	}
-	r := &run{w: w, email: email, attempt: attempt, sole: sole}
+	r := &run{w: w, email: email, attempt: attempt, origin: from}
 	err = r.stages(ctx)
 	r.wipe(ctx, err)
 	if err != nil {
@@ -128,10 +134,10 @@ type run struct {
 	w       *Worker
 	email   inbox.Email
 	attempt int
-	sole    bool
-	tries   int    // traces of tries, with this one's once it is marked
-	marked  bool   // this run has left one
-	stage   string // where it is, for the error
+	origin
+	tries  int    // traces of tries, with this one's once it is marked
+	marked bool   // this run has left one
+	stage  string // where it is, for the error
 
 	raw         []byte
 	reading     *Reading // nil: not read
