@@ -1,4 +1,4 @@
-# Everything needs Go and nothing else, but for conformance and clients, which need npm and pip too; tools come into .tools.
+# Everything needs Go and nothing else, but for conformance, clients and awstest, which need npm and pip too; tools come into .tools.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED ?= 0
@@ -12,7 +12,7 @@ LAMBDAS := $(filter-out local,$(notdir $(patsubst %/,%,$(dir $(wildcard function
 # The race detector needs a C compiler; without one the same tests run without it, and say so.
 RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients bench build invoke generate clean
+.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients awstest bench build invoke generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ run: ## build and start the whole service with demonstration data; Ctrl-C ends i
 test: ## all tests, with no network and no AWS account
 	go test ./...
 
-check: fmt vet lint generated modules fuzz conformance clients race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, race + shuffled tests
+check: fmt vet lint generated modules fuzz conformance clients awstest race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, AWS stand-ins, race + shuffled tests
 
 fmt: ## fail when a file is not gofmt's
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
@@ -57,6 +57,9 @@ conformance: ## the official MCP suite against shared/mcp, through every front d
 
 clients: ## the official MCP clients, each in every mode (npm, pip)
 	@go run ./scripts/clients
+
+awstest: ## the engines on AWS against moto, a stand-in for it (pip)
+	@go run ./scripts/awstest
 
 bench: ## benchmarks, each beside its floor in the same run (BENCH=pattern)
 	go test -run='^$$' -bench='$(BENCH)' -benchmem ./... | grep -vE '^(PASS|ok|\?|goos|goarch)'

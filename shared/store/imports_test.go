@@ -14,8 +14,12 @@ import (
 func TestImports(t *testing.T) {
 	const module = "github.com/buzon-mail/buzon/"
 	allowed := map[string]map[string]string{ // folder -> import -> reason
-		".":         {}, // the rules are shared by every engine: none may come in by an import
-		"embedded":  {"shared/store": "implements it", "go.etcd.io/bbolt": "the file", "go.etcd.io/bbolt/errors": "its sentinels"},
+		".":        {}, // the rules are shared by every engine: none may come in by an import
+		"embedded": {"shared/store": "implements it", "go.etcd.io/bbolt": "the file", "go.etcd.io/bbolt/errors": "its sentinels"},
+		"dynamo": {
+			"shared/store": "implements it", "shared/awsclient": "endpoint, credentials, retries", "github.com/aws/aws-sdk-go-v2/aws": "the client",
+			"github.com/aws/aws-sdk-go-v2/service/dynamodb": "the client", "github.com/aws/aws-sdk-go-v2/service/dynamodb/types": "its types",
+		},
 		"storetest": {"shared/store": "defines its contract"},
 	}
 	checked := 0

@@ -1,0 +1,45 @@
+"""Serves moto, the stand-in for AWS, on a free port of 127.0.0.1 and prints its URL.
+
+Two things differ from `moto_server`. Requests are served one at a time: moto's transactions copy its tables and put the copy
+back, which loses what another thread wrote meanwhile. And the clock of its queues can be put forward, by writing milliseconds
+into the file that the only argument names, so that tests need not wait for leases to end.
+"""
+
+import sys
+import threading
+
+import moto.core.utils
+import moto.sqs.models
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+
+def ahead():
+    try:
+        with open(sys.argv[1], encoding="ascii") as f:
+            return int(f.read() or 0)
+    except FileNotFoundError:
+        return 0
+
+
+def main():
+    millis, seconds = moto.core.utils.unix_time_millis, moto.core.utils.unix_time
+    moto.sqs.models.unix_time_millis = lambda *a: millis(*a) + ahead()
+    moto.sqs.models.unix_time = lambda *a: seconds(*a) + ahead() / 1000
+
+    app, one = DomainDispatcherApplication(create_backend_app), threading.Lock()
+
+    def serial(environ, start_response):
+        with one:
+            return [b"".join(app(environ, start_response))]
+
+    class Quiet(MotoRequestHandler):
+        def log(self, *_args):
+            pass
+
+    server = make_server("127.0.0.1", 0, serial, threaded=True, request_handler=Quiet)
+    print(f"http://127.0.0.1:{server.server_port}", flush=True)
+    server.serve_forever()
+
+
+main()
