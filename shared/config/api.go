@@ -18,12 +18,8 @@ type API struct {
 // LoadAPI reads the environment of the api function. The error is Problems.
 func LoadAPI(getenv Getenv) (*API, error) {
 	r := &reader{getenv: getenv}
-	emulator, sam := r.flag(varEmulator), r.flag(varSAMLocal)
-	c := &API{Emulated: emulator || sam, AllowedOrigins: r.origins(), PublicDiscover: r.flag(varPublicDiscover)}
+	c := &API{Emulated: r.emulated(), AllowedOrigins: r.origins(), PublicDiscover: r.flag(varPublicDiscover)}
 	c.Rates = r.rates(c.Emulated)
-	if r.onLambda() {
-		r.refuseOnLambda(emulator, sam)
-	}
 	if !c.Emulated {
 		r.deployed(c)
 	}
