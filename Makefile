@@ -71,8 +71,8 @@ build-%:
 	GOOS=linux GOARCH=arm64 $(BUILD) -o dist/$*/bootstrap ./functions/$*
 	$(BUILD) -o dist/native/$*/bootstrap ./functions/$*
 
-invoke: .tools/aws-lambda-rie ## run EVENT=events/X.json through the api function under AWS's emulator and print the reply
-	@$(BUILD) -o dist/native/api/bootstrap ./functions/api
+invoke: .tools/aws-lambda-rie ## run EVENT=events/X.json through its function under AWS's emulator and print the reply
+	@f=$$(scripts/invoke.sh --function "$(EVENT)") && $(BUILD) -o dist/native/$$f/bootstrap ./functions/$$f
 	@scripts/invoke.sh "$(EVENT)"
 
 generate: ## make the generated files anew: tool list, OpenAPI, module lists

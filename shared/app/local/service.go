@@ -26,6 +26,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/oauth"
 	"github.com/buzon-mail/buzon/shared/pipeline"
+	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 	queue "github.com/buzon-mail/buzon/shared/queue/embedded"
 	"github.com/buzon-mail/buzon/shared/seal"
 	"github.com/buzon-mail/buzon/shared/smtpd"
@@ -151,7 +152,7 @@ func (s *Service) pipeline() (err error) {
 		return err
 	}
 	s.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
-		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: pipeline.ParseMail(mail.Limits{}),
+		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: parsing.Mail(mail.Limits{}),
 		Logger: s.log, Clock: s.opts.Clock,
 	}, pipeline.WorkerOptions{})
 	return err
