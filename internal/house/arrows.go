@@ -56,7 +56,7 @@ var arrows = map[string]room{
 //nolint:gochecknoglobals // constant table
 var libraries = map[string]room{
 	"github.com/aws/aws-sdk-go-v2":               {[]string{"awsclient", "store/dynamo", "blob/bucket", "queue/sqsqueue", "outmail", "app"}, "AWS types do not leave the engines"},
-	"github.com/aws/smithy-go":                   {[]string{"awsclient", "blob/bucket", "queue/sqsqueue"}, "failures are told apart in one place"},
+	"github.com/aws/smithy-go":                   {[]string{"awsclient"}, "failures are told apart in one place"},
 	"github.com/truora/minidyn":                  {nil, "a stand-in for tests"},
 	"github.com/johannesboyne/gofakes3":          {nil, "a stand-in for tests"},
 	"github.com/aws/aws-sdk-go-v2/config":        {[]string{"app/local"}, "it costs 1 ms of start-up; functions make clients from options"},

@@ -1,7 +1,6 @@
 package awsclient
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +14,9 @@ import (
 
 // Code is AWS's name of the failure, without a namespace; empty where no service answered.
 func Code(err error) string {
+	if err == nil {
+		return ""
+	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
 		return ""
@@ -118,12 +120,4 @@ func bounded(s string) string {
 		s = strings.ToValidUTF8(s, "?")
 	}
 	return s
-}
-
-// Ended returns the context's error if the context is done: whatever a call then says comes of that.
-func Ended(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("aws: %w", err)
-	}
-	return nil
 }

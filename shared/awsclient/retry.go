@@ -1,6 +1,8 @@
 package awsclient
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -81,4 +83,21 @@ func (c *Call) IsErrorRetryable(err error) bool {
 	}
 	c.outages++
 	return c.outages < MaxAttempts && c.Retries.IsErrorRetryable(err)
+}
+
+// Wait waits as before attempt n+1, or until the context is done: for what is tried again by the caller and not by the client,
+// as the parts of a batch that failed.
+func (r *Retries) Wait(ctx context.Context, n int) error {
+	delay, err := r.RetryDelay(n, nil)
+	if err != nil {
+		return fmt.Errorf("aws: wait: %w", err)
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -14,8 +14,12 @@ import (
 func TestImports(t *testing.T) {
 	const module = "github.com/buzon-mail/buzon/"
 	allowed := map[string]map[string]string{ // folder -> import -> reason
-		".":         {}, // the rules are shared by every queue
-		"embedded":  {"shared/queue": "implements it", "shared/store": "keeps the rows; the interface, not an engine"},
+		".":        {}, // the rules are shared by every queue
+		"embedded": {"shared/queue": "implements it", "shared/store": "keeps the rows; the interface, not an engine"},
+		"sqsqueue": {
+			"shared/queue": "implements it", "shared/awsclient": "endpoint, credentials, retries", "github.com/aws/aws-sdk-go-v2/aws": "the client",
+			"github.com/aws/aws-sdk-go-v2/service/sqs": "the client", "github.com/aws/aws-sdk-go-v2/service/sqs/types": "its types",
+		},
 		"queuetest": {"shared/queue": "defines its contract"},
 	}
 	checked := 0

@@ -46,7 +46,8 @@ func (m *mended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	status, out := 0, object{}
+	var status int
+	var out object
 	switch _, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); op {
 	case "Query":
 		status, out = m.query(r, in)
