@@ -8,6 +8,7 @@ type API struct {
 	// behind it. Every variable that names something in AWS, and the public URL, is ignored then.
 	Emulated       bool
 	PublicURL      string // canonical origin; empty: the door's own name
+	AWS            AWS    // its JobsQueueURL is not read: this function sends nothing
 	RootSecrets    Secret // name of the secret that holds the root secrets; empty when emulated
 	KeySet         Secret // name of the secret that holds the signing keys; empty when emulated
 	Rates          Rates
@@ -47,16 +48,8 @@ func (r *reader) refuseOnLambda(emulator, sam bool) {
 // deployed reads what names things in AWS.
 func (r *reader) deployed(c *API) {
 	c.PublicURL = r.publicURL()
-	switch store := r.or(varStore, "dynamo"); {
-	case store == "dynamo":
-		r.fault(varStore, "the DynamoDB store is not in this version: run the function emulated (%s=1, or sam local), or functions/local.", varEmulator)
-	case store == "embedded" && r.onLambda():
-		r.fault(varStore, "this is Lambda, whose disk is lost with each instance; embedded is for one machine.")
-	case store == "embedded":
-		r.fault(varStore, "the function takes the embedded store only when emulated; set %s=1.", varEmulator)
-	default:
-		r.fault(varStore, "%s is no store; leave it out for dynamo.", quote(store))
-	}
+	r.dynamoOnly()
+	c.AWS = r.storage()
 	c.RootSecrets = r.secretName(varRootSecrets)
 	c.KeySet = r.secretName(varKeySet)
 }

@@ -57,7 +57,8 @@ func loadBackground(getenv Getenv) (emulated bool, names AWS, err error) {
 	emulated = r.emulated()
 	if !emulated {
 		r.dynamoOnly()
-		names = r.aws()
+		names = r.storage()
+		names.JobsQueueURL = r.queueURL(varJobsQueue)
 	}
 	return emulated, names, r.err()
 }
@@ -84,11 +85,11 @@ func (r *reader) dynamoOnly() {
 	}
 }
 
-// aws reads the names.
-func (r *reader) aws() AWS {
+// storage reads the names of all but the queue.
+func (r *reader) storage() AWS {
 	names := AWS{
 		TableCore: r.name(varTableCore, "DynamoDB table"), TableEphemeral: r.name(varTableEphemeral, "DynamoDB table"),
-		Bucket: r.name(varBucket, "S3 bucket"), JobsQueueURL: r.queueURL(varJobsQueue),
+		Bucket: r.name(varBucket, "S3 bucket"),
 	}
 	if names.TableCore != "" && names.TableCore == names.TableEphemeral {
 		r.fault(varTableEphemeral, "the same table as %s; rows of the two must not meet.", varTableCore)

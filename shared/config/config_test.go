@@ -179,7 +179,10 @@ func TestEmulationWins(t *testing.T) {
 }
 
 func TestAPIRefuses(t *testing.T) {
-	names := []string{varRootSecrets, "buzon/root", varKeySet, "arn:aws:secretsmanager:eu-west-1:123456789012:secret:buzon/keys-AbCdEf"}
+	names := []string{
+		varRootSecrets, "buzon/root", varKeySet, "arn:aws:secretsmanager:eu-west-1:123456789012:secret:buzon/keys-AbCdEf",
+		varTableCore, "buzon-core", varTableEphemeral, "buzon-ephemeral", varBucket, "buzon-mail",
+	}
 	tests := []struct {
 		name string
 		env  Getenv
@@ -191,11 +194,12 @@ func TestAPIRefuses(t *testing.T) {
 		{"emulator by managed instances", underRIE(varLambda, "lambda-managed-instances", varEmulator, "1"), []string{varEmulator}},
 		{"embedded on Lambda", env(append(names, varLambda, "on-demand", varStore, "embedded")...), []string{varStore}},
 		{"embedded without emulation", env(append(names, varStore, "embedded")...), []string{varStore}},
-		{"dynamo", env(append(names, varStore, "dynamo")...), []string{varStore}},
-		{"nothing", env(), []string{varStore, varRootSecrets, varKeySet}},
-		{"no limit on Lambda", env(append(names, varRate, "0", varLambda, "on-demand")...), []string{varRate, varStore}},
-		{"emulator that is a typo", env(append(names, varEmulator, "on")...), []string{varEmulator, varStore}},
-		{"URL with a path", env(append(names, varPublicURL, "https://h.example/live")...), []string{varPublicURL, varStore}},
+		{"another store", env(append(names, varStore, "postgres")...), []string{varStore}},
+		{"nothing", env(), []string{varTableCore, varTableEphemeral, varBucket, varRootSecrets, varKeySet}},
+		{"one table for both", env(append(names, varTableCore, "buzon-ephemeral")...), []string{varTableEphemeral}},
+		{"no limit on Lambda", env(append(names, varRate, "0", varLambda, "on-demand")...), []string{varRate}},
+		{"emulator that is a typo", env(append(names, varEmulator, "on")...), []string{varEmulator}},
+		{"URL with a path", env(append(names, varPublicURL, "https://h.example/live")...), []string{varPublicURL}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -206,9 +210,11 @@ func TestAPIRefuses(t *testing.T) {
 			wantProblems(t, err, tt.want...)
 		})
 	}
-	p := wantProblems(t, second(LoadAPI(env(names...))), varStore)
-	if !strings.Contains(p[0].Message, "not in this version") {
-		t.Errorf("message = %q", p[0].Message)
+	for _, more := range [][]string{nil, {varStore, "dynamo", varLambda, "on-demand"}} {
+		c, err := LoadAPI(env(append(names, more...)...))
+		if err != nil || c.AWS != (AWS{TableCore: "buzon-core", TableEphemeral: "buzon-ephemeral", Bucket: "buzon-mail"}) || c.RootSecrets.Reveal() != "buzon/root" {
+			t.Errorf("deployed: %+v, %v", c, err)
+		}
 	}
 }
 
@@ -217,7 +223,7 @@ func second(_ *API, err error) error { return err }
 // TestPastedSecret: the value of a secret where its name belongs is refused and never repeated.
 func TestPastedSecret(t *testing.T) {
 	err := second(LoadAPI(env(varRootSecrets, `{"version":1,"key":"canary"}`, varKeySet, strings.Repeat("canary", 100))))
-	wantProblems(t, err, varStore, varRootSecrets, varKeySet)
+	wantProblems(t, err, varTableCore, varTableEphemeral, varBucket, varRootSecrets, varKeySet)
 	if strings.Contains(err.Error(), "canary") {
 		t.Errorf("the secret is in %q", err)
 	}

@@ -36,7 +36,11 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 		build = web.Unreleased
 	}
 	if !cfg.Emulated {
-		return nil, errors.New("api: there is no engine for a deployed function in this version: set BUZON_EMULATOR=1")
+		f, err := onAWS(cfg, log, build)
+		if err != nil {
+			return nil, fmt.Errorf("api: %w", err)
+		}
+		return f, nil
 	}
 	e, err := emulator.Open(ctx, time.Now)
 	if err != nil {

@@ -2,13 +2,34 @@ package inbound
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/deployed"
+	"github.com/buzon-mail/buzon/shared/app/deployed/jobqueue"
 	"github.com/buzon-mail/buzon/shared/config"
 )
 
-// deployed stands the function on AWS.
-func deployed(context.Context, *config.Inbound, func() time.Time) (*Engines, error) {
-	return nil, errors.New("there is no engine for a deployed function in this version: set BUZON_EMULATOR=1")
+// onAWS stands the function on what its environment names.
+func onAWS(_ context.Context, cfg *config.Inbound, _ func() time.Time) (*Engines, error) {
+	a, err := deployed.Here(cfg.AWS)
+	if err != nil {
+		return nil, err
+	}
+	return enginesOf(a)
+}
+
+func enginesOf(a deployed.Account) (*Engines, error) {
+	store, err := a.Store()
+	if err != nil {
+		return nil, err
+	}
+	blobs, err := a.Blobs()
+	if err != nil {
+		return nil, err
+	}
+	queue, err := jobqueue.Open(a)
+	if err != nil {
+		return nil, err
+	}
+	return &Engines{Store: store, Blobs: blobs, Queue: queue, Bucket: a.Names.Bucket, Close: func() error { return nil }}, nil
 }

@@ -56,7 +56,7 @@ func (f *Function) Close() error { return f.close() }
 
 // New makes the function. Log lines go to out.
 func New(ctx context.Context, cfg *config.Inbound, out io.Writer) (*Function, error) {
-	open := deployed
+	open := onAWS
 	if cfg.Emulated {
 		open = emulated
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/pipeline"
 	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 	"github.com/buzon-mail/buzon/shared/queue"
+	"github.com/buzon-mail/buzon/shared/queue/sqsqueue"
 )
 
 const (
@@ -61,7 +62,7 @@ func (f *Function) Close() error { return f.close() }
 
 // New makes the function. Log lines go to out.
 func New(ctx context.Context, cfg *config.Worker, out io.Writer) (*Function, error) {
-	open := deployed
+	open := onAWS
 	if cfg.Emulated {
 		open = emulated
 	}
@@ -110,7 +111,12 @@ type jobs struct {
 
 // message works on one. An error gives it back: after five times SQS sets it aside.
 func (j *jobs) message(ctx context.Context, m lambdaedge.Message) error {
-	err := j.handle(ctx, m.Body, m.Attempt)
+	id, err := sqsqueue.Decode(m.Body)
+	if err != nil {
+		err = apperr.New(apperr.Invalid, "bad_job", "The queue holds a message that is not for this worker.").Because(err)
+	} else {
+		err = j.handle(ctx, id, m.Attempt)
+	}
 	d := pipeline.DispositionOf(err, m.Attempt)
 	if err == nil || d.Action == pipeline.Drop {
 		return nil
@@ -119,36 +125,36 @@ func (j *jobs) message(ctx context.Context, m lambdaedge.Message) error {
 	if d.Action == pipeline.DeadLetter {
 		level = slog.LevelError
 	}
-	j.log.LogAttrs(ctx, level, "job not finished", slog.String("message", m.ID), slog.String("job", known(m.Body)), slog.Int("attempt", m.Attempt),
+	j.log.LogAttrs(ctx, level, "job not finished", slog.String("message", m.ID), slog.String("job", known(id)), slog.Int("attempt", m.Attempt),
 		slog.String("kind", apperr.From(err).Kind.String()), slog.String("error", err.Error()))
 	switch d.Action {
 	case pipeline.Wait: // the outbox has it, and sends it again with its attempts at zero
 		return nil
 	case pipeline.Retry:
-		j.postpone(ctx, m, d.After)
+		j.postpone(ctx, m, id, d.After)
 	case pipeline.DeadLetter, pipeline.Drop:
 	}
 	return err
 }
 
 // postpone has the message come again sooner than its visibility timeout. A failure costs only the wait.
-func (j *jobs) postpone(ctx context.Context, m lambdaedge.Message, after time.Duration) {
+func (j *jobs) postpone(ctx context.Context, m lambdaedge.Message, id string, after time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
 	defer cancel()
-	if err := j.source.Retry(ctx, queue.Delivery{ID: m.Body, Attempt: m.Attempt, Receipt: m.Receipt}, after); err != nil {
+	if err := j.source.Retry(ctx, queue.Delivery{ID: id, Attempt: m.Attempt, Receipt: m.Receipt}, after); err != nil {
 		j.log.LogAttrs(ctx, slog.LevelWarn, "message not postponed", slog.String("message", m.ID))
 	}
 }
 
-// known keeps the body of a message that is none of ours out of the log: it is whoever's text.
-func known(body string) string {
-	if len(body) > 64 {
+// known keeps an id that is none of ours out of the log: it is whoever's text.
+func known(id string) string {
+	if len(id) > 64 {
 		return ""
 	}
-	for _, c := range []byte(body) {
+	for _, c := range []byte(id) {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
 			return ""
 		}
 	}
-	return body
+	return id
 }

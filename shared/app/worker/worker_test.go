@@ -186,7 +186,7 @@ func TestDispositions(t *testing.T) {
 					handle: func(context.Context, string, int) error { return tt.err }, source: source,
 					log: slog.New(slog.NewJSONHandler(&log, nil)),
 				}
-				err := j.message(t.Context(), lambdaedge.Message{ID: "m", Body: "email_1", Attempt: 3, Receipt: "r"})
+				err := j.message(t.Context(), lambdaedge.Message{ID: "m", Body: `{"id":"email_1"}`, Attempt: 3, Receipt: "r"})
 				if (err != nil) != tt.comes {
 					t.Errorf("error %v", err)
 				}
@@ -211,7 +211,7 @@ func TestLogHoldsNoBodies(t *testing.T) {
 		handle: func(context.Context, string, int) error { return apperr.New(apperr.Invalid, "bad_job", "") },
 		log:    slog.New(slog.NewJSONHandler(&log, nil)),
 	}
-	for _, body := range []string{"secret-canary ana@example.com", strings.Repeat("canary", 20), "{\"canary\":1}"} {
+	for _, body := range []string{"secret-canary ana@example.com", `{"id":"canary@example.com"}`, `{"id":"` + strings.Repeat("canary", 20) + `"}`, `{"canary":1}`} {
 		_ = j.message(t.Context(), lambdaedge.Message{ID: "m", Body: body, Attempt: 1})
 	}
 	if strings.Contains(log.String(), "canary") || !strings.Contains(log.String(), `"message":"m"`) {
