@@ -51,6 +51,19 @@ func LoadInbound(getenv Getenv) (*Inbound, error) {
 	return &Inbound{Emulated: emulated, AWS: names}, nil
 }
 
+// OnAWS tells whether the command line is meant for a deployed service.
+func OnAWS(getenv Getenv) bool { return getenv(varStore) == "dynamo" }
+
+// LoadAdmin reads the environment of the command line for a deployed service: the tables alone. The error is Problems.
+func LoadAdmin(getenv Getenv) (AWS, error) {
+	r := &reader{getenv: getenv}
+	names := r.tables()
+	if err := r.err(); err != nil {
+		return AWS{}, err
+	}
+	return names, nil
+}
+
 // loadBackground is for the functions that nobody calls from outside: they know no secret and no origin.
 func loadBackground(getenv Getenv) (emulated bool, names AWS, err error) {
 	r := &reader{getenv: getenv}
@@ -87,10 +100,13 @@ func (r *reader) dynamoOnly() {
 
 // storage reads the names of all but the queue.
 func (r *reader) storage() AWS {
-	names := AWS{
-		TableCore: r.name(varTableCore, "DynamoDB table"), TableEphemeral: r.name(varTableEphemeral, "DynamoDB table"),
-		Bucket: r.name(varBucket, "S3 bucket"),
-	}
+	names := r.tables()
+	names.Bucket = r.name(varBucket, "S3 bucket")
+	return names
+}
+
+func (r *reader) tables() AWS {
+	names := AWS{TableCore: r.name(varTableCore, "DynamoDB table"), TableEphemeral: r.name(varTableEphemeral, "DynamoDB table")}
 	if names.TableCore != "" && names.TableCore == names.TableEphemeral {
 		r.fault(varTableEphemeral, "the same table as %s; rows of the two must not meet.", varTableCore)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,7 +137,7 @@ func unready(w http.ResponseWriter) {
 
 // onAWS makes the function on what its environment names.
 func onAWS(cfg *config.API, log *slog.Logger, build string) (*Function, error) {
-	a, err := deployed.Here(cfg.AWS)
+	a, err := deployed.Here(os.Getenv, cfg.AWS)
 	if err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ func TestSiteServesMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, h := newSite(cfg, &vault{values: map[config.Secret]string{"roots": goodRoots, "keys": goodKeys(t)}}, &bytes.Buffer{})
-	a, err := deployed.Here(cfg.AWS)
+	a, err := deployed.Here(os.Getenv, cfg.AWS)
 	if err != nil {
 		t.Fatal(err)
 	}

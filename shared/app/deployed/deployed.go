@@ -4,7 +4,6 @@
 package deployed
 
 import (
-	"os"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/awsclient"
@@ -24,17 +23,22 @@ type Account struct {
 }
 
 // Here is the account of the process: region and credentials as Lambda sets them.
-func Here(names config.AWS) (Account, error) {
-	c, err := awsclient.Environment(os.Getenv)
+func Here(getenv config.Getenv, names config.AWS) (Account, error) {
+	c, err := awsclient.Environment(getenv)
 	if err != nil {
 		return Account{}, err
 	}
 	return Account{AWS: c, Names: names, Clock: time.Now}, nil
 }
 
+// Engine is the two tables.
+func (a Account) Engine() (*dynamo.Engine, error) {
+	return dynamo.New(dynamo.Options{AWS: a.AWS, Core: a.Names.TableCore, Ephemeral: a.Names.TableEphemeral, Clock: a.Clock})
+}
+
 // Store is the inbox in the two tables.
 func (a Account) Store() (*inboxstore.Store, error) {
-	engine, err := dynamo.New(dynamo.Options{AWS: a.AWS, Core: a.Names.TableCore, Ephemeral: a.Names.TableEphemeral, Clock: a.Clock})
+	engine, err := a.Engine()
 	if err != nil {
 		return nil, err
 	}

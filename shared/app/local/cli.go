@@ -35,6 +35,7 @@ type grammar struct {
 	Domain domainCommand `cmd:"" help:"Mail domains."`
 	Token  tokenCommand  `cmd:"" help:"Print an access token for a person. Loopback services only."`
 	Event  eventCommand  `cmd:"" help:"Fill the tokens into an event file for the emulated Lambda function and print it."`
+	Secret secretCommand `cmd:"" help:"Secrets of a deployed service."`
 	Backup backupCommand `cmd:"" help:"Write store, blobs and secrets into one tar archive. The service may run."`
 }
 
