@@ -1,4 +1,5 @@
-# Everything needs Go and nothing else, but for conformance, clients and awstest, which need npm and pip too; tools come into .tools.
+# Everything needs Go and nothing else, but for conformance, clients, awstest and template, which need npm or pip too, and deploy,
+# which needs AWS's sam and aws; tools come into .tools.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED ?= 0
@@ -12,7 +13,7 @@ LAMBDAS := $(filter-out local,$(notdir $(patsubst %/,%,$(dir $(wildcard function
 # The race detector needs a C compiler; without one the same tests run without it, and say so.
 RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients awstest bench build invoke generate clean
+.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients awstest template bench build invoke deploy generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,7 +25,7 @@ run: ## build and start the whole service with demonstration data; Ctrl-C ends i
 test: ## all tests, with no network and no AWS account
 	go test ./...
 
-check: fmt vet lint generated modules fuzz conformance clients awstest race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, AWS stand-ins, race + shuffled tests
+check: fmt vet lint generated modules fuzz conformance clients awstest template race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, AWS stand-ins, template, race + shuffled tests
 
 fmt: ## fail when a file is not gofmt's
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
@@ -61,6 +62,10 @@ clients: ## the official MCP clients, each in every mode (npm, pip)
 awstest: ## the engines on AWS against moto, a stand-in for it (pip)
 	@go run ./scripts/awstest
 
+template: .tools/template/.installed ## lint template.yaml (pip); with sam installed, its validation too
+	AWS_DEFAULT_REGION=eu-west-1 .tools/template/bin/cfn-lint template.yaml
+	@if command -v sam >/dev/null; then sam validate --lint --template template.yaml; fi
+
 bench: ## benchmarks, each beside its floor in the same run (BENCH=pattern)
 	go test -run='^$$' -bench='$(BENCH)' -benchmem ./... | grep -vE '^(PASS|ok|\?|goos|goarch)'
 
@@ -70,6 +75,15 @@ build: $(addprefix build-,$(LAMBDAS)) ## dist/buzon, and the Lambda bootstraps: 
 build-%:
 	GOOS=linux GOARCH=arm64 $(BUILD) -o dist/$*/bootstrap ./functions/$*
 	$(BUILD) -o dist/native/$*/bootstrap ./functions/$*
+
+# sam build calls these (BuildMethod: makefile): build-ApiFunction, build-WorkerFunction, build-InboundFunction. What they make is
+# for arm64; LAMBDA_GOARCH=amd64 goes with the parameter Architecture=x86_64.
+LAMBDA_GOARCH ?= arm64
+build-ApiFunction build-WorkerFunction build-InboundFunction: build-%Function:
+	GOOS=linux GOARCH=$(LAMBDA_GOARCH) $(BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(shell echo $* | tr '[:upper:]' '[:lower:]')
+
+deploy: ## build and deploy to AWS (sam, aws and an account; docs/deploy.md)
+	@scripts/deploy.sh
 
 invoke: .tools/aws-lambda-rie ## run EVENT=events/X.json through its function under AWS's emulator and print the reply
 	@f=$$(scripts/invoke.sh --function "$(EVENT)") && $(BUILD) -o dist/native/$$f/bootstrap ./functions/$$f
@@ -87,3 +101,8 @@ clean: ## remove what was built; .buzon, the data of make run, stays
 
 .tools/aws-lambda-rie: scripts/rie/go.mod scripts/rie/go.sum
 	cd scripts/rie && go build -o ../../$@ github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie
+
+.tools/template/.installed: scripts/template/requirements.txt
+	python3 -m venv --clear .tools/template
+	.tools/template/bin/pip install --quiet --no-deps --only-binary :all: --disable-pip-version-check -r scripts/template/requirements.txt
+	@touch $@
