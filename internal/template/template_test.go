@@ -63,7 +63,10 @@ func TestEnvironment(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s has no variables", name)
 		}
-		values := map[string]string{"AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand"}
+		values := map[string]string{ // Lambda's own
+			"AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand", "AWS_REGION": "eu-west-1",
+			"AWS_ACCESS_KEY_ID": "ASIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "session",
+		}
 		for variable, value := range variables {
 			values[variable] = sample(template, value)
 		}

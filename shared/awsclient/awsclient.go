@@ -7,7 +7,6 @@ package awsclient
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"time"
@@ -26,34 +25,16 @@ type Config struct {
 	Backoff func(n int, throttled bool) time.Duration
 }
 
-// The variables of Lambda that Environment reads. Lambda sets them all in every function.
-const (
-	varRegion  = "AWS_REGION"
-	varKeyID   = "AWS_ACCESS_KEY_ID"
-	varSecret  = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // a name
-	varSession = "AWS_SESSION_TOKEN"     //nolint:gosec // a name
-)
-
-// Environment is the configuration of a function: region and credentials as Lambda sets them. Credentials are read at each
-// request and not here, so that a process with none starts, and says so when it first needs them.
-func Environment(getenv func(string) string) (Config, error) {
-	region := getenv(varRegion)
-	if region == "" {
-		return Config{}, fmt.Errorf("aws: %s is not set", varRegion)
+// Static is the configuration of a function, whose region and credentials Lambda sets in its environment and keeps as they are
+// while the process lives. session is empty for credentials of a person.
+func Static(region, keyID, secret, session string) (Config, error) {
+	if region == "" || keyID == "" || secret == "" {
+		return Config{}, errors.New("aws: a region, a key id and its secret are needed")
 	}
-	provider := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		c := aws.Credentials{
-			AccessKeyID: getenv(varKeyID), SecretAccessKey: getenv(varSecret), SessionToken: getenv(varSession), Source: "environment",
-		}
-		if !c.HasKeys() {
-			return aws.Credentials{}, errNoCredentials
-		}
-		return c, nil
-	})
+	keys := aws.Credentials{AccessKeyID: keyID, SecretAccessKey: secret, SessionToken: session, Source: "environment"}
+	provider := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return keys, nil })
 	return Config{Region: region, Credentials: provider}, nil
 }
-
-var errNoCredentials = errors.New("aws: " + varKeyID + " and " + varSecret + " are not set")
 
 // Validate checks what no default can stand for.
 func (c Config) Validate() error {

@@ -70,16 +70,17 @@ func TestExplain(t *testing.T) {
 		if !strings.Contains(got, c.want) || c.without != "" && strings.Contains(got, c.without) {
 			t.Errorf("%.100v: %q, want %q without %.20q", c.err, got, c.want, c.without)
 		}
+		if brief := awsclient.Brief(c.err).Error(); strings.Contains(brief, "s3:GetObject") || !strings.HasPrefix(got, brief) {
+			t.Errorf("%.100v: brief %q", c.err, brief)
+		}
 		if errors.Unwrap(awsclient.Explain(c.err)) != nil {
 			t.Errorf("%.100v: AWS's own error hangs on", c.err)
 		}
 	}
 }
 
-func TestEnvironment(t *testing.T) {
-	vars := map[string]string{"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}
-	getenv := func(name string) string { return vars[name] }
-	c, err := awsclient.Environment(getenv)
+func TestStatic(t *testing.T) {
+	c, err := awsclient.Static("eu-west-1", "A", "s", "t")
 	if err != nil || c.Region != "eu-west-1" || c.Validate() != nil || c.Base() != nil {
 		t.Fatalf("config %+v, %v", c, err)
 	}
@@ -87,13 +88,10 @@ func TestEnvironment(t *testing.T) {
 	if err != nil || got.AccessKeyID != "A" || got.SecretAccessKey != "s" || got.SessionToken != "t" {
 		t.Errorf("credentials of %q, %v", got.AccessKeyID, err)
 	}
-	delete(vars, "AWS_SECRET_ACCESS_KEY")
-	if _, err := c.Credentials.Retrieve(t.Context()); err == nil || !awsclient.Refused(err) {
-		t.Errorf("half of the credentials: %v", err)
-	}
-	delete(vars, "AWS_REGION")
-	if _, err := awsclient.Environment(getenv); err == nil || !strings.Contains(err.Error(), "AWS_REGION") {
-		t.Errorf("no region: %v", err)
+	for _, missing := range [][3]string{{"", "A", "s"}, {"eu-west-1", "", "s"}, {"eu-west-1", "A", ""}} {
+		if _, err := awsclient.Static(missing[0], missing[1], missing[2], ""); err == nil || strings.Contains(err.Error(), "eu-west") {
+			t.Errorf("%v: %v", missing, err)
+		}
 	}
 }
 

@@ -46,9 +46,6 @@ func Refused(err error) bool {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return true
 	}
-	if errors.Is(err, errNoCredentials) {
-		return true
-	}
 	code, status := Code(err), Status(err)
 	if code == "RequestTimeout" || code == "TransactionInProgressException" { // 400 by number; the work may be under way
 		return false
@@ -60,6 +57,15 @@ func Refused(err error) bool {
 // and, where it helps whoever has to mend it, the message. AWS's own error does not go out, and neither does the message of a
 // validation: it can repeat what was sent.
 func Explain(err error) error {
+	text := Brief(err).Error()
+	if api, ok := errors.AsType[smithy.APIError](err); ok && !strings.HasPrefix(Code(err), "Validation") && api.ErrorMessage() != "" {
+		text += ": " + bounded(api.ErrorMessage())
+	}
+	return errors.New(text)
+}
+
+// Brief is Explain without the service's message, for calls whose arguments no log may show.
+func Brief(err error) error {
 	code, status := Code(err), Status(err)
 	if code == "" {
 		return fmt.Errorf("no usable answer (HTTP status %d): %s", status, bounded(cause(err)))
@@ -73,9 +79,6 @@ func Explain(err error) error {
 	b.WriteString(")")
 	if hint := hint(code); hint != "" {
 		b.WriteString(": " + hint)
-	}
-	if api, ok := errors.AsType[smithy.APIError](err); ok && !strings.HasPrefix(code, "Validation") && api.ErrorMessage() != "" {
-		b.WriteString(": " + bounded(api.ErrorMessage()))
 	}
 	return errors.New(b.String())
 }

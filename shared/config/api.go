@@ -8,9 +8,9 @@ type API struct {
 	// behind it. Every variable that names something in AWS, and the public URL, is ignored then.
 	Emulated       bool
 	PublicURL      string // canonical origin; empty: the door's own name
-	AWS            AWS    // its JobsQueueURL is not read: this function sends nothing
 	RootSecrets    Secret // name of the secret that holds the root secrets; empty when emulated
 	KeySet         Secret // name of the secret that holds the signing keys; empty when emulated
+	AWS            AWS    // zero when emulated
 	Rates          Rates
 	AllowedOrigins []string // canonical
 	PublicDiscover bool     // server/discover without a token
@@ -49,7 +49,7 @@ func (r *reader) refuseOnLambda(emulator, sam bool) {
 func (r *reader) deployed(c *API) {
 	c.PublicURL = r.publicURL()
 	r.dynamoOnly()
-	c.AWS = r.storage()
+	c.AWS = r.aws()
 	c.RootSecrets = r.secretName(varRootSecrets)
 	c.KeySet = r.secretName(varKeySet)
 }

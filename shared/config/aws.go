@@ -5,20 +5,57 @@ import (
 	"strings"
 )
 
-// The variables that name things in AWS. The template sets them; region and credentials are Lambda's own.
-const (
-	varTableCore      = "BUZON_TABLE_CORE"
-	varTableEphemeral = "BUZON_TABLE_EPHEMERAL"
-	varBucket         = "BUZON_BUCKET"
-	varJobsQueue      = "BUZON_JOBS_QUEUE_URL"
-)
-
-// AWS names what a deployed process stores things in.
+// AWS is where the service keeps what it keeps, and as whom it asks.
 type AWS struct {
-	TableCore      string
-	TableEphemeral string
-	Bucket         string
-	JobsQueueURL   string
+	Region                    string
+	KeyID                     string
+	KeySecret, Session        Secret
+	CoreTable, EphemeralTable string // DynamoDB
+	Bucket                    string // S3
+	JobsQueue                 string // URL in SQS; empty where nothing is sent
+}
+
+const lower = "abcdefghijklmnopqrstuvwxyz"
+
+// aws reads what Lambda and the template set.
+func (r *reader) aws() AWS {
+	c := r.tables()
+	c.Bucket = r.resource(varBucket, lower+"0123456789.-", "a bucket")
+	return c
+}
+
+// tables reads region, credentials and the two tables, which is all that the command line needs.
+func (r *reader) tables() AWS {
+	const letters = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+	c := AWS{
+		Region: r.set(varRegion), KeyID: r.set(varKeyID), KeySecret: Secret(r.set(varSecret)), Session: Secret(r.getenv(varSession)),
+		CoreTable: r.resource(varCoreTable, letters, "a table"), EphemeralTable: r.resource(varEphemeralTable, letters, "a table"),
+	}
+	if c.CoreTable != "" && c.CoreTable == c.EphemeralTable {
+		r.fault(varEphemeralTable, "the same table as %s; one is backed up and the other is not.", varCoreTable)
+	}
+	return c
+}
+
+// set reads what Lambda sets itself.
+func (r *reader) set(variable string) string {
+	v := r.getenv(variable)
+	if v == "" {
+		r.fault(variable, "missing; Lambda sets it. Elsewhere, set region and credentials as for the AWS command line.")
+	}
+	return v
+}
+
+// resource reads the name of a resource that the template makes.
+func (r *reader) resource(variable, letters, what string) string {
+	v := r.getenv(variable)
+	switch {
+	case v == "":
+		r.fault(variable, "missing; set it to the name of %s.", what)
+	case len(v) < 3 || len(v) > 255 || strings.Trim(v, letters) != "":
+		r.fault(variable, "%s is not the name of %s.", quote(v), what)
+	}
+	return v
 }
 
 // Worker configures the worker function, deployed or emulated.
@@ -54,7 +91,7 @@ func LoadInbound(getenv Getenv) (*Inbound, error) {
 // OnAWS tells whether the command line is meant for a deployed service.
 func OnAWS(getenv Getenv) bool { return getenv(varStore) == "dynamo" }
 
-// LoadAdmin reads the environment of the command line for a deployed service: the tables alone. The error is Problems.
+// LoadAdmin reads the environment of the command line for a deployed service: credentials and tables alone. The error is Problems.
 func LoadAdmin(getenv Getenv) (AWS, error) {
 	r := &reader{getenv: getenv}
 	names := r.tables()
@@ -70,8 +107,8 @@ func loadBackground(getenv Getenv) (emulated bool, names AWS, err error) {
 	emulated = r.emulated()
 	if !emulated {
 		r.dynamoOnly()
-		names = r.storage()
-		names.JobsQueueURL = r.queueURL(varJobsQueue)
+		names = r.aws()
+		names.JobsQueue = r.queueURL(varJobsQueue)
 	}
 	return emulated, names, r.err()
 }
@@ -98,34 +135,7 @@ func (r *reader) dynamoOnly() {
 	}
 }
 
-// storage reads the names of all but the queue.
-func (r *reader) storage() AWS {
-	names := r.tables()
-	names.Bucket = r.name(varBucket, "S3 bucket")
-	return names
-}
-
-func (r *reader) tables() AWS {
-	names := AWS{TableCore: r.name(varTableCore, "DynamoDB table"), TableEphemeral: r.name(varTableEphemeral, "DynamoDB table")}
-	if names.TableCore != "" && names.TableCore == names.TableEphemeral {
-		r.fault(varTableEphemeral, "the same table as %s; rows of the two must not meet.", varTableCore)
-	}
-	return names
-}
-
-// name reads the name of a table or bucket: 3 to 255 of the characters that either may have.
-func (r *reader) name(variable, what string) string {
-	v := r.getenv(variable)
-	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-	switch {
-	case v == "":
-		r.fault(variable, "missing; set it to the name of the %s (an output of the stack).", what)
-	case len(v) < 3 || len(v) > 255 || strings.Trim(v, allowed) != "":
-		r.fault(variable, "%s is not the name of a %s.", quote(v), what)
-	}
-	return v
-}
-
+// queueURL reads the address of a queue.
 func (r *reader) queueURL(variable string) string {
 	v := r.getenv(variable)
 	u, err := url.Parse(v)

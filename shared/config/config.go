@@ -55,11 +55,20 @@ const (
 	varStore          = "BUZON_STORE"
 	varRootSecrets    = "BUZON_ROOT_SECRETS"
 	varKeySet         = "BUZON_KEY_SET"
+	varCoreTable      = "BUZON_CORE_TABLE"
+	varEphemeralTable = "BUZON_EPHEMERAL_TABLE"
+	varBucket         = "BUZON_BUCKET"
+	varJobsQueue      = "BUZON_JOBS_QUEUE"
 	varEmulator       = "BUZON_EMULATOR"
 	varSAMLocal       = "AWS_SAM_LOCAL"
 	// varLambda is set by Lambda itself and by no emulator in its usual mode: neither SAM nor the Runtime Interface Emulator
 	// (which sets it only when AWS_LAMBDA_MAX_CONCURRENCY is set, its mode for managed instances).
 	varLambda = "AWS_LAMBDA_INITIALIZATION_TYPE"
+	// Lambda sets these in every function.
+	varRegion  = "AWS_REGION"
+	varKeyID   = "AWS_ACCESS_KEY_ID"
+	varSecret  = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // a name
+	varSession = "AWS_SESSION_TOKEN"     //nolint:gosec // a name
 )
 
 // reader collects problems while values are read.

@@ -178,11 +178,17 @@ func TestEmulationWins(t *testing.T) {
 	}
 }
 
-func TestAPIRefuses(t *testing.T) {
-	names := []string{
+// deployedNames are the variables of a deployed function.
+func deployedNames() []string {
+	return []string{
 		varRootSecrets, "buzon/root", varKeySet, "arn:aws:secretsmanager:eu-west-1:123456789012:secret:buzon/keys-AbCdEf",
-		varTableCore, "buzon-core", varTableEphemeral, "buzon-ephemeral", varBucket, "buzon-mail",
+		varRegion, "eu-west-1", varKeyID, "ASIAEXAMPLE", varSecret, "key-secret",
+		varCoreTable, "buzon-core", varEphemeralTable, "buzon-ephemeral", varBucket, "buzon-mail",
 	}
+}
+
+func TestAPIRefuses(t *testing.T) {
+	names := deployedNames()
 	tests := []struct {
 		name string
 		env  Getenv
@@ -194,12 +200,13 @@ func TestAPIRefuses(t *testing.T) {
 		{"emulator by managed instances", underRIE(varLambda, "lambda-managed-instances", varEmulator, "1"), []string{varEmulator}},
 		{"embedded on Lambda", env(append(names, varLambda, "on-demand", varStore, "embedded")...), []string{varStore}},
 		{"embedded without emulation", env(append(names, varStore, "embedded")...), []string{varStore}},
-		{"another store", env(append(names, varStore, "postgres")...), []string{varStore}},
-		{"nothing", env(), []string{varTableCore, varTableEphemeral, varBucket, varRootSecrets, varKeySet}},
-		{"one table for both", env(append(names, varTableCore, "buzon-ephemeral")...), []string{varTableEphemeral}},
+		{"nothing", env(), []string{varRegion, varKeyID, varSecret, varCoreTable, varEphemeralTable, varBucket, varRootSecrets, varKeySet}},
 		{"no limit on Lambda", env(append(names, varRate, "0", varLambda, "on-demand")...), []string{varRate}},
 		{"emulator that is a typo", env(append(names, varEmulator, "on")...), []string{varEmulator}},
 		{"URL with a path", env(append(names, varPublicURL, "https://h.example/live")...), []string{varPublicURL}},
+		{"one table for both", env(append(names, varEphemeralTable, "buzon-core")...), []string{varEphemeralTable}},
+		{"a table that is an address", env(append(names, varCoreTable, "dynamodb.eu-west-1.amazonaws.com/x")...), []string{varCoreTable}},
+		{"a bucket that is a URL", env(append(names, varBucket, "s3://buzon-mail")...), []string{varBucket}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -210,11 +217,23 @@ func TestAPIRefuses(t *testing.T) {
 			wantProblems(t, err, tt.want...)
 		})
 	}
-	for _, more := range [][]string{nil, {varStore, "dynamo", varLambda, "on-demand"}} {
-		c, err := LoadAPI(env(append(names, more...)...))
-		if err != nil || c.AWS != (AWS{TableCore: "buzon-core", TableEphemeral: "buzon-ephemeral", Bucket: "buzon-mail"}) || c.RootSecrets.Reveal() != "buzon/root" {
-			t.Errorf("deployed: %+v, %v", c, err)
-		}
+}
+
+// TestDeployed reads what the template and Lambda set, and prints none of the keys.
+func TestDeployed(t *testing.T) {
+	c, err := LoadAPI(env(append(deployedNames(), varLambda, "on-demand", varSession, "session-token")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := AWS{
+		Region: "eu-west-1", KeyID: "ASIAEXAMPLE", KeySecret: "key-secret", Session: "session-token",
+		CoreTable: "buzon-core", EphemeralTable: "buzon-ephemeral", Bucket: "buzon-mail",
+	}
+	if c.AWS != want || c.Emulated {
+		t.Errorf("config %+v", c)
+	}
+	if text := fmt.Sprintf("%v %+v %#v", c, c, c.AWS); strings.Contains(text, "key-secret") || strings.Contains(text, "session-token") {
+		t.Errorf("the credentials are printed: %s", text)
 	}
 }
 
@@ -223,7 +242,7 @@ func second(_ *API, err error) error { return err }
 // TestPastedSecret: the value of a secret where its name belongs is refused and never repeated.
 func TestPastedSecret(t *testing.T) {
 	err := second(LoadAPI(env(varRootSecrets, `{"version":1,"key":"canary"}`, varKeySet, strings.Repeat("canary", 100))))
-	wantProblems(t, err, varTableCore, varTableEphemeral, varBucket, varRootSecrets, varKeySet)
+	wantProblems(t, err, varRegion, varKeyID, varSecret, varCoreTable, varEphemeralTable, varBucket, varRootSecrets, varKeySet)
 	if strings.Contains(err.Error(), "canary") {
 		t.Errorf("the secret is in %q", err)
 	}

@@ -1,5 +1,5 @@
 // Package api is the Lambda function that serves MCP, REST and the metadata documents behind a function URL: configuration,
-// engines, the HTTP side, the edge. It links neither the mail parser nor the worker.
+// engines, the HTTP side, the edge. Emulated, or on AWS. It links neither the mail parser nor the worker.
 package api
 
 import (
@@ -13,6 +13,7 @@ import (
 
 	"github.com/buzon-mail/buzon/shared/app/emulator"
 	"github.com/buzon-mail/buzon/shared/app/web"
+	"github.com/buzon-mail/buzon/shared/awsclient"
 	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/lambdaedge"
 )
@@ -36,11 +37,7 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 		build = web.Unreleased
 	}
 	if !cfg.Emulated {
-		f, err := onAWS(cfg, log, build)
-		if err != nil {
-			return nil, fmt.Errorf("api: %w", err)
-		}
-		return f, nil
+		return deployed(cfg, log, build)
 	}
 	e, err := emulator.Open(ctx, time.Now)
 	if err != nil {
@@ -57,6 +54,19 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 		return nil, errors.Join(fmt.Errorf("api: %w", err), e.Close())
 	}
 	return &Function{Handler: lambdaedge.New(handler, lambdaedge.Options{Logger: log}), close: e.Close}, nil
+}
+
+// deployed makes the function on AWS with what Lambda has set.
+func deployed(cfg *config.API, log *slog.Logger, build string) (*Function, error) {
+	aws, err := awsclient.Static(cfg.AWS.Region, cfg.AWS.KeyID, cfg.AWS.KeySecret.Reveal(), cfg.AWS.Session.Reveal())
+	if err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	d, err := deploy(cfg, aws, log, time.Now, build)
+	if err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	return &Function{Handler: lambdaedge.New(d, lambdaedge.Options{Logger: log}), close: func() error { return nil }}, nil
 }
 
 func requestID(ctx context.Context) string {

@@ -1,5 +1,5 @@
 // Package deployed is what stands behind a function on AWS: the engines in the tables, the bucket and the queue that its
-// environment names, and the secrets. Opening asks AWS nothing. Each engine is a function of its own, so that a function links
+// environment names. Opening asks AWS nothing. Each engine is a function of its own, so that a function links
 // only those that it uses.
 package deployed
 
@@ -18,13 +18,11 @@ type Account struct {
 	AWS   awsclient.Config
 	Names config.AWS
 	Clock func() time.Time
-	// PathStyle has the bucket's name in the path: for stand-ins that have no host for each.
-	PathStyle bool
 }
 
-// Here is the account of the process: region and credentials as Lambda sets them.
-func Here(getenv config.Getenv, names config.AWS) (Account, error) {
-	c, err := awsclient.Environment(getenv)
+// Here is the account that the environment names.
+func Here(names config.AWS) (Account, error) {
+	c, err := awsclient.Static(names.Region, names.KeyID, names.KeySecret.Reveal(), names.Session.Reveal())
 	if err != nil {
 		return Account{}, err
 	}
@@ -33,7 +31,7 @@ func Here(getenv config.Getenv, names config.AWS) (Account, error) {
 
 // Engine is the two tables.
 func (a Account) Engine() (*dynamo.Engine, error) {
-	return dynamo.New(dynamo.Options{AWS: a.AWS, Core: a.Names.TableCore, Ephemeral: a.Names.TableEphemeral, Clock: a.Clock})
+	return dynamo.New(dynamo.Options{AWS: a.AWS, Core: a.Names.CoreTable, Ephemeral: a.Names.EphemeralTable, Clock: a.Clock})
 }
 
 // Store is the inbox in the two tables.
@@ -47,5 +45,5 @@ func (a Account) Store() (*inboxstore.Store, error) {
 
 // Blobs is the bucket.
 func (a Account) Blobs() (*bucket.Store, error) {
-	return bucket.New(bucket.Options{AWS: a.AWS, Bucket: a.Names.Bucket, Clock: a.Clock, PathStyle: a.PathStyle})
+	return bucket.New(bucket.Options{AWS: a.AWS, Bucket: a.Names.Bucket, Clock: a.Clock, PathStyle: a.AWS.Endpoint != ""})
 }

@@ -26,10 +26,9 @@ func (p *Process) onAWS(ctx context.Context, verb string, in any, out io.Writer)
 	if err != nil {
 		return err
 	}
-	a, err := deployed.Here(p.Getenv, names)
+	a, err := deployed.Here(names)
 	if err != nil {
-		return apperr.New(apperr.Invalid, "", "AWS_REGION is not set.",
-			`Run: export AWS_REGION=eu-west-1; eval "$(aws configure export-credentials --format env)"`).Because(err)
+		return err
 	}
 	store, err := a.Store()
 	if err != nil {

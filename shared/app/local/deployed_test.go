@@ -41,9 +41,12 @@ func TestNewSecrets(t *testing.T) {
 
 // Verbs on AWS need tables, a region and credentials, and say which is missing; what needs the local service is refused.
 func TestVerbsOnAWSRefuse(t *testing.T) {
-	tables := map[string]string{"BUZON_STORE": "dynamo", "BUZON_TABLE_CORE": "core", "BUZON_TABLE_EPHEMERAL": "ephemeral"}
-	with := func(name, value string) map[string]string {
-		m := map[string]string{name: value}
+	tables := map[string]string{"BUZON_STORE": "dynamo", "BUZON_CORE_TABLE": "core", "BUZON_EPHEMERAL_TABLE": "ephemeral"}
+	with := func(more ...string) map[string]string {
+		m := map[string]string{}
+		for i := 0; i < len(more); i += 2 {
+			m[more[i]] = more[i+1]
+		}
 		for k, v := range tables {
 			m[k] = v
 		}
@@ -55,7 +58,7 @@ func TestVerbsOnAWSRefuse(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"no tables", map[string]string{"BUZON_STORE": "dynamo"}, []string{"domain", "add", "acme", "acme.test"}, "BUZON_TABLE_CORE"},
+		{"no tables", map[string]string{"BUZON_STORE": "dynamo"}, []string{"domain", "add", "acme", "acme.test"}, "BUZON_CORE_TABLE"},
 		{"no region", tables, []string{"domain", "add", "acme", "acme.test"}, "AWS_REGION"},
 		{"no credentials", with("AWS_REGION", "eu-west-1"), []string{"domain", "add", "acme", "acme.test"}, "AWS_ACCESS_KEY_ID"},
 		{"a token", with("AWS_REGION", "eu-west-1"), []string{"token", "owner@acme.test"}, "local service"},

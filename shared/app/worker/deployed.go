@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/deployed"
@@ -12,7 +11,7 @@ import (
 
 // onAWS stands the function on what its environment names.
 func onAWS(_ context.Context, cfg *config.Worker, _ func() time.Time) (*Engines, error) {
-	a, err := deployed.Here(os.Getenv, cfg.AWS)
+	a, err := deployed.Here(cfg.AWS)
 	if err != nil {
 		return nil, err
 	}

@@ -33,9 +33,11 @@ func keys() aws.Credentials {
 	return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret", SessionToken: "session"}
 }
 
+// at is patient: on a busy machine a stand-in takes longer than AWS.
 func at(endpoint string) awsclient.Config {
 	return awsclient.Config{
 		Region: "eu-west-1", Endpoint: endpoint, Backoff: func(int, bool) time.Duration { return 0 },
+		HTTP:        awsclient.NewHTTP(time.Minute, time.Minute),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return keys(), nil }),
 	}
 }

@@ -8,5 +8,5 @@ import (
 
 // Open is the queue of an account. It asks AWS nothing.
 func Open(a deployed.Account) (*sqsqueue.Queue, error) {
-	return sqsqueue.New(sqsqueue.Options{AWS: a.AWS, URL: a.Names.JobsQueueURL})
+	return sqsqueue.New(sqsqueue.Options{AWS: a.AWS, URL: a.Names.JobsQueue})
 }
