@@ -1,23 +1,11 @@
 package inbound
 
 import (
-	"context"
-	"time"
-
 	"github.com/buzon-mail/buzon/shared/app/deployed"
 	"github.com/buzon-mail/buzon/shared/app/deployed/jobqueue"
-	"github.com/buzon-mail/buzon/shared/config"
 )
 
-// onAWS stands the function on what its environment names.
-func onAWS(_ context.Context, cfg *config.Inbound, _ func() time.Time) (*Engines, error) {
-	a, err := deployed.Here(cfg.AWS)
-	if err != nil {
-		return nil, err
-	}
-	return enginesOf(a)
-}
-
+// enginesOf stands the function on what an account names.
 func enginesOf(a deployed.Account) (*Engines, error) {
 	store, err := a.Store()
 	if err != nil {

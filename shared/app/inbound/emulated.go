@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/emulator"
-	"github.com/buzon-mail/buzon/shared/config"
 )
 
 // What SES has stored for the emulated function: the mails that events/ses-inbound*.json name.
@@ -19,7 +18,7 @@ const (
 )
 
 // emulated stands the function on the embedded engine.
-func emulated(ctx context.Context, _ *config.Inbound, clock func() time.Time) (*Engines, error) {
+func emulated(ctx context.Context, clock func() time.Time) (*Engines, error) {
 	e, err := emulator.Open(ctx, clock)
 	if err != nil {
 		return nil, err

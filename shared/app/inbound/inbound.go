@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/deployed"
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/blob"
 	"github.com/buzon-mail/buzon/shared/config"
@@ -56,15 +57,28 @@ func (f *Function) Close() error { return f.close() }
 
 // New makes the function. Log lines go to out.
 func New(ctx context.Context, cfg *config.Inbound, out io.Writer) (*Function, error) {
-	open := onAWS
-	if cfg.Emulated {
-		open = emulated
+	if !cfg.Emulated {
+		a, err := deployed.Here(cfg.AWS)
+		if err != nil {
+			return nil, fmt.Errorf("inbound: %w", err)
+		}
+		return On(a, out)
 	}
-	e, err := open(ctx, cfg, time.Now)
+	e, err := emulated(ctx, time.Now)
+	return started(e, err, time.Now, out)
+}
+
+// On makes the function on an account of AWS, which it asks nothing yet.
+func On(a deployed.Account, out io.Writer) (*Function, error) {
+	e, err := enginesOf(a)
+	return started(e, err, a.Clock, out)
+}
+
+func started(e *Engines, err error, clock func() time.Time, out io.Writer) (*Function, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inbound: %w", err)
 	}
-	f, err := newFunction(e, slog.New(slog.NewJSONHandler(out, nil)), time.Now)
+	f, err := newFunction(e, slog.New(slog.NewJSONHandler(out, nil)), clock)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("inbound: %w", err), e.Close())
 	}

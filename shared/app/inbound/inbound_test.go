@@ -31,7 +31,7 @@ type world struct {
 // newWorld is an emulated function and what it stands on; wrap changes the blobs.
 func newWorld(t *testing.T, wrap func(blob.Store) blob.Store) *world {
 	t.Helper()
-	e, err := emulated(t.Context(), nil, time.Now)
+	e, err := emulated(t.Context(), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/emulator"
-	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/inbox"
 )
 
@@ -23,7 +22,7 @@ const (
 )
 
 // emulated stands the function on the embedded engine, with one mail accepted and not processed.
-func emulated(ctx context.Context, _ *config.Worker, clock func() time.Time) (*Engines, error) {
+func emulated(ctx context.Context, clock func() time.Time) (*Engines, error) {
 	e, err := emulator.Open(ctx, clock)
 	if err != nil {
 		return nil, err

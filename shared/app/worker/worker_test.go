@@ -31,7 +31,7 @@ func eventFile(t *testing.T, name string) []byte {
 // newWorld is an emulated function and what it stands on.
 func newWorld(t *testing.T) (*Function, *Engines) {
 	t.Helper()
-	e, err := emulated(t.Context(), nil, time.Now)
+	e, err := emulated(t.Context(), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
