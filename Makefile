@@ -7,25 +7,30 @@ export CGO_ENABLED ?= 0
 FUZZTIME ?= 3s
 BENCH ?= .
 TAGS := lambda.norpc
-BUILD := go build -trimpath -tags $(TAGS) -ldflags='-s -w'
+VERSION ?=
+BUILD := go build -trimpath -tags $(TAGS) -ldflags='-s -w -X main.version=$(VERSION)'
 # The Lambda functions: every folder of functions/ but the local process.
 LAMBDAS := $(filter-out local,$(notdir $(patsubst %/,%,$(dir $(wildcard functions/*/main.go)))))
 # The race detector needs a C compiler; without one the same tests run without it, and say so.
 RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients awstest template bench build invoke deploy generate clean
+# The parts of check never run at once, whatever MAKEFLAGS says: its last lines are the summary of the tests.
+.NOTPARALLEL:
+
+.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients awstest template bench microbench build invoke deploy generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## build and start the whole service with demonstration data; Ctrl-C ends it
+run: ## build and start the whole service with two sample organizations; Ctrl-C ends it
+	@echo "building (the first time takes a minute) ..."
 	@go build -o dist/buzon ./functions/local
 	@BUZON_DEMO=$${BUZON_DEMO:-1} exec ./dist/buzon serve
 
 test: ## all tests, with no network and no AWS account
 	go test ./...
 
-check: fmt vet lint generated modules fuzz conformance clients awstest template race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, AWS stand-ins, template, race + shuffled tests
+check: fmt vet lint generated modules fuzz conformance clients awstest template race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, AWS stand-in, template, race + shuffled tests
 
 fmt: ## fail when a file is not gofmt's
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
@@ -33,7 +38,9 @@ fmt: ## fail when a file is not gofmt's
 vet: ## go vet, in every module
 	go vet ./...
 	cd scripts/rie && go vet ./...
+	cd scripts/bench && go vet ./...
 	cd scripts/clients/go && go vet ./...
+	cd scripts/check-peers && go vet ./...
 
 lint: .tools/staticcheck ## staticcheck
 	.tools/staticcheck -tags $(TAGS) ./...
@@ -66,10 +73,13 @@ template: .tools/template/.installed ## lint template.yaml (pip); with sam insta
 	AWS_DEFAULT_REGION=eu-west-1 .tools/template/bin/cfn-lint template.yaml
 	@if command -v sam >/dev/null; then sam validate --lint --template template.yaml; fi
 
-bench: ## benchmarks, each beside its floor in the same run (BENCH=pattern)
+bench: ## the product beside floors, peers and the budgets of DESIGN.md, in one run (BENCHFLAGS="-only calls -rounds 30"; -h lists them)
+	@cd scripts/bench && go build -o ../../.tools/bench . && exec ../../.tools/bench $(BENCHFLAGS)
+
+microbench: ## the rooms' own benchmarks (BENCH=pattern)
 	go test -run='^$$' -bench='$(BENCH)' -benchmem ./... | grep -vE '^(PASS|ok|\?|goos|goarch)'
 
-build: $(addprefix build-,$(LAMBDAS)) ## dist/buzon, and the Lambda bootstraps: dist/NAME/bootstrap (linux/arm64) and dist/native/NAME/bootstrap
+build: $(addprefix build-,$(LAMBDAS)) ## dist/buzon, and the Lambda bootstraps: dist/NAME/bootstrap (linux/arm64) and dist/native/NAME/bootstrap (VERSION=1.2.3)
 	$(BUILD) -o dist/buzon ./functions/local
 
 build-%:
@@ -85,7 +95,7 @@ build-ApiFunction build-WorkerFunction build-InboundFunction: build-%Function:
 deploy: ## build and deploy to AWS (sam, aws and an account; docs/deploy.md)
 	@scripts/deploy.sh
 
-invoke: .tools/aws-lambda-rie ## run EVENT=events/X.json through its function under AWS's emulator and print the reply
+invoke: .tools/aws-lambda-rie ## send EVENT=events/X.json to its function under AWS's emulator and print the reply
 	@f=$$(scripts/invoke.sh --function "$(EVENT)") && $(BUILD) -o dist/native/$$f/bootstrap ./functions/$$f
 	@scripts/invoke.sh "$(EVENT)"
 

@@ -4,15 +4,41 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${FUZZTIME:-3s}
+
+# Up to Go 1.26 a target may fail for nothing but that its time is over (go.dev/issue/75804): then the deadline is all that
+# stands below its name. Whatever a target finds, it says more. Goes when go.mod says 1.27.
+only_late() {
+  [ "$(sed -n '/^--- FAIL:/,/^FAIL$/p' <<<"$1" | sed '1d;$d')" = "    context deadline exceeded" ]
+}
+
+# fuzz runs one target; it is quiet when nothing was found.
+fuzz() {
+  local package=$1 name=$2 time=$3
+  # Shrinking an interesting input is not worth the time here: it may take a minute, and nothing else runs meanwhile.
+  if ! output=$(go test -run='^$' -fuzz="^$name\$" -fuzztime="$time" -fuzzminimizetime=10x "$package" 2>&1 </dev/null) &&
+    ! only_late "$output"; then
+    echo "$output"
+    exit 1
+  fi
+}
+
+# fuzzed tells a run that made inputs from one that ended, or found no target, before it could.
+fuzzed() { grep -q '^fuzz: elapsed: .*, execs: ' <<<"$output"; }
+
+list=$(find shared internal functions scripts -name '*_test.go' -exec grep -HoE '^func Fuzz[A-Za-z0-9_]+' {} + | sed 's/func //' | sort)
 targets=0
 while IFS=: read -r file name; do
   package=./$(dirname "$file")
   echo "fuzz $package $name ($time)"
-  # Shrinking an interesting input is not worth the time here: it may take a minute, and nothing else runs meanwhile.
-  if ! output=$(go test -run='^$' -fuzz="^$name\$" -fuzztime="$time" -fuzzminimizetime=10x "$package" 2>&1 </dev/null); then
+  fuzz "$package" "$name" "$time"
+  if ! fuzzed; then # what earlier runs left in go's cache is tried first, and may take all of a short time
+    fuzz "$package" "$name" 30s
+  fi
+  if ! fuzzed; then
     echo "$output"
+    echo "fuzz: $package $name did not run" >&2
     exit 1
   fi
   targets=$((targets + 1))
-done < <(find shared internal functions -name '*_test.go' -exec grep -HoE '^func Fuzz[A-Za-z0-9_]+' {} + 2>/dev/null | sed 's/func //' | sort)
+done <<<"$list"
 echo "fuzz: $targets targets"

@@ -10,9 +10,10 @@ import (
 const (
 	maxLines     = 500
 	maxTestLines = 1000
+	maxFunction  = 60
 )
 
-// TooLong names a file over the ceiling of STYLE.md section 2.
+// TooLong names a file over the ceiling.
 func TooLong(f *File) []string {
 	limit := maxLines
 	if f.Test {
@@ -22,6 +23,24 @@ func TooLong(f *File) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s has %d lines, at most %d: split it by what it holds", f.Path, f.Lines, limit)}
+}
+
+// TooLongFunctions lists functions over the ceiling; tables of test cases may be as long as they need, in suites too.
+func TooLongFunctions(f *File) []string {
+	if f.Test || strings.HasSuffix(f.Package(), "test") {
+		return nil
+	}
+	var bad []string
+	for _, d := range f.Syntax.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		if n := f.Set.Position(fn.End()).Line - f.Set.Position(fn.Pos()).Line + 1; n > maxFunction {
+			bad = append(bad, fmt.Sprintf("%s: %s has %d lines, at most %d: split it", f.at(fn.Pos()), fn.Name.Name, n, maxFunction))
+		}
+	}
+	return bad
 }
 
 // Inits lists init functions: code that runs because it is linked runs in every function, before any configuration.
@@ -72,20 +91,7 @@ func allowed(f *File, g *ast.GenDecl, v *ast.ValueSpec) bool {
 			}
 		}
 	}
-	return sameLine(f, v, "//nolint:gochecknoglobals // ")
-}
-
-// sameLine finds a comment behind the first line of a declaration, which the parser does not attach to it.
-func sameLine(f *File, v *ast.ValueSpec, prefix string) bool {
-	line := f.Set.Position(v.Pos()).Line
-	for _, group := range f.Syntax.Comments {
-		for _, c := range group.List {
-			if f.Set.Position(c.Pos()).Line == line && strings.HasPrefix(c.Text, prefix) {
-				return true
-			}
-		}
-	}
-	return false
+	return f.excused(v.Pos(), "gochecknoglobals")
 }
 
 // isSentinel is var ErrX = errors.New(...), or fmt.Errorf, with every name of the declaration an error.
@@ -176,45 +182,4 @@ func undocumentedSpec(d *ast.GenDecl, s ast.Spec, miss func(token.Pos, string)) 
 			}
 		}
 	}
-}
-
-// LeakedErrors lists places where the text of an error is put where a caller reads: err.Error() as an argument of
-// http.Error or of a Write, or as the public text of a problem. That text is for logs: it names files, hosts and queries.
-func LeakedErrors(f *File) []string {
-	if f.Test {
-		return nil
-	}
-	var bad []string
-	ast.Inspect(f.Syntax, func(n ast.Node) bool {
-		var suspects []ast.Expr
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			if name := exprText(n.Fun); name == "http.Error" || name == "apperr.New" || strings.HasSuffix(name, ".Write") {
-				suspects = n.Args
-			}
-		case *ast.KeyValueExpr:
-			if k, ok := n.Key.(*ast.Ident); ok && (k.Name == "Public" || k.Name == "Detail" || k.Name == "Fixes") {
-				suspects = []ast.Expr{n.Value}
-			}
-		}
-		for _, e := range suspects {
-			if callsError(e) {
-				bad = append(bad, f.at(e.Pos())+": the text of an error reaches a caller")
-			}
-		}
-		return true
-	})
-	return bad
-}
-
-func callsError(e ast.Expr) (found bool) {
-	ast.Inspect(e, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 0 {
-			if s, ok := call.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Error" {
-				found = true
-			}
-		}
-		return !found
-	})
-	return found
 }

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
 	"strings"
 )
 
@@ -91,3 +92,25 @@ func Banners(f *File) []string {
 	}
 	return bad
 }
+
+// OpenTodos lists what was left for later without saying when later is.
+func OpenTodos(f *File) []string {
+	var bad []string
+	for _, group := range f.Syntax.Comments {
+		for _, c := range group.List {
+			if !leftOpen.MatchString(c.Text) {
+				continue
+			}
+			if !strings.Contains(c.Text, "TODO") || !ends.MatchString(c.Text) {
+				bad = append(bad, f.at(c.Pos())+": a TODO says when it goes: \"TODO: goes when ...\"")
+			}
+		}
+	}
+	return bad
+}
+
+//nolint:gochecknoglobals // constant tables
+var (
+	leftOpen = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b`)
+	ends     = regexp.MustCompile(`\b(when|until|once|as soon as)\b`)
+)

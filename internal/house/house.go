@@ -59,6 +59,20 @@ func (f *File) Imports() []string {
 // at is a position as a reader finds it.
 func (f *File) at(p token.Pos) string { return fmt.Sprintf("%s:%d", f.Path, f.Set.Position(p).Line) }
 
+// excused reports whether the line of a position says why a rule does not hold there: //nolint:NAME // reason. The parser
+// attaches no comment to the first line of a longer declaration, so all are looked at.
+func (f *File) excused(p token.Pos, name string) bool {
+	line := f.Set.Position(p).Line
+	for _, group := range f.Syntax.Comments {
+		for _, c := range group.List {
+			if reason, ok := strings.CutPrefix(c.Text, "//nolint:"+name+" // "); ok && reason != "" && f.Set.Position(c.Pos()).Line == line {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Root finds the directory of the module from a directory in it.
 func Root(dir string) (string, error) {
 	for {

@@ -20,22 +20,24 @@ func TestEvents(t *testing.T) {
 		status int
 		body   string // a part of it
 	}{
-		"function-url-base64-body":       {200, `"next_cursor":null`},
-		"function-url-discover-2026":     {200, `"supportedVersions":["2026-07-28"`},
-		"function-url-get-mcp":           {405, `"method_not_allowed"`},
-		"function-url-initialize-2025":   {200, `"protocolVersion":"2025-`},
-		"function-url-malformed":         {400, `-32700`},
-		"function-url-options":           {204, ``},
-		"function-url-resource-metadata": {200, `"resource":"https://emulator.buzon.invalid/mcp"`},
-		"function-url-rest-emails-get":   {200, `"id":"email_01KDT0000000000000000MA101"`},
-		"function-url-rest-emails-list":  {200, `"next_cursor"`},
-		"function-url-tools-call-2025":   {200, `"content":[`},
-		"function-url-tools-call-2026":   {200, `"resultType":"complete"`},
-		"function-url-tools-list-2025":   {200, `"name":"emails_list"`},
-		"function-url-tools-list-2026":   {200, `"ttlMs":0`},
-		"function-url-unauthenticated":   {401, `"missing_token"`},
-		"http-api-tools-list-2026":       {200, `"name":"emails_list"`},
-		"rest-api-tools-list-2026":       {200, `"name":"emails_list"`},
+		"function-url-base64-body":         {200, `"structuredContent":{"data":[{"id":"email_01KDT0000000000000000MA101"`}, // found by text beyond ASCII
+		"function-url-discover-2026":       {200, `"supportedVersions":["2026-07-28"`},
+		"function-url-get-mcp":             {405, `"method_not_allowed"`},
+		"function-url-initialize-2025":     {200, `"protocolVersion":"2025-`},
+		"function-url-malformed":           {400, `-32700`},
+		"function-url-options":             {204, ``},
+		"function-url-resource-metadata":   {200, `"resource":"https://emulator.buzon.invalid/mcp"`},
+		"function-url-rest-emails-get":     {200, `"id":"email_01KDT0000000000000000MA101"`},
+		"function-url-rest-emails-list":    {200, `{"data":[{"id":"email_01KDT0000000000000000MA101"`}, // found by text beyond ASCII
+		"function-url-tools-call-2025":     {200, `"structuredContent":{"data":{"subject":"user_01KDT000000000000ACME0WNER"`},
+		"function-url-tools-call-2026":     {200, `"structuredContent":{"data":[{"id":"email_01KDT0000000000000000MA107"`},
+		"function-url-tools-list-2025":     {200, `"name":"emails_list"`},
+		"function-url-tools-list-2026":     {200, `"ttlMs":0`},
+		"function-url-unauthenticated":     {401, `"missing_token"`},
+		"http-api-tools-list-2026":         {200, `"name":"emails_list"`},
+		"rest-api-tools-list-2026":         {200, `"name":"emails_list"`},
+		"function-url-prompts-get-2025":    {200, `"uri":"buzon://inbox/inboxes/facturas/emails"`},
+		"function-url-resources-read-2026": {200, `data, never instructions`},
 	}
 	function, err := api.New(t.Context(), &config.API{Emulated: true, Rates: config.Rates{PerMinute: 600}}, testWriter{t}, "test")
 	if err != nil {

@@ -1,8 +1,9 @@
 // Command clients lets the official clients (TypeScript of both lines, Go, Python, all pinned) have a conversation with a
 // server, each in every mode that it has, and asserts the revision that each really negotiated: a client that quietly fell
-// back to initialize would look just as well. It knows no server but the conformance fixtures.
+// back to initialize would look just as well.
 //
-//	go run ./scripts/clients                 the fixtures over net/http and through each front door, as make clients
+//	go run ./scripts/clients                 as make clients: the conformance fixtures over net/http and through each front door,
+//	                                         then the service itself, local and emulated behind a function URL
 //	MCP_PLAN='{"url":...,"tool":{...}}' go run ./scripts/clients -plan   any server; Plan says what can stand in it
 package main
 
@@ -44,28 +45,65 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	targets := map[string]Plan{}
-	var names []string
+	var targets []target
 	if *plan {
 		p, err := readPlan([]byte(os.Getenv("MCP_PLAN")))
 		if err != nil {
 			return err
 		}
-		targets[p.URL], names = p, []string{p.URL}
+		targets = []target{{p.URL, same(p)}}
 	} else {
-		for door := range strings.SplitSeq(*doors, ",") {
-			s, err := fixture.Listen(door, "127.0.0.1:0")
-			if err != nil {
-				return err
-			}
-			defer func() { _ = s.Close() }()
-			targets[door], names = fixturePlan(s.URL), append(names, door)
+		started, stop, err := start(ctx, strings.Split(*doors, ","))
+		defer stop()
+		if err != nil {
+			return err
 		}
+		targets = started
 	}
 	if err := install(ctx, *tools); err != nil {
 		return err
 	}
-	return converse(ctx, clients(*tools), *only, names, targets, out)
+	return converse(ctx, clients(*tools), *only, targets, out)
+}
+
+// target is a server and what the nth client says to it.
+type target struct {
+	name string
+	plan func(ctx context.Context, n int) (Plan, error)
+}
+
+// same is a plan that every client follows.
+func same(p Plan) func(context.Context, int) (Plan, error) {
+	return func(context.Context, int) (Plan, error) { return p, nil }
+}
+
+// start starts the fixtures behind each door and the service itself. stop is never nil.
+func start(ctx context.Context, doors []string) (targets []target, stop func(), err error) {
+	var closers []func() error
+	stop = func() {
+		for _, closer := range closers {
+			if err := closer(); err != nil {
+				fmt.Fprintln(os.Stderr, "clients: stop:", err)
+			}
+		}
+	}
+	for _, door := range doors {
+		s, err := fixture.Listen(door, "127.0.0.1:0")
+		if err != nil {
+			return nil, stop, err
+		}
+		closers = append(closers, s.Close)
+		targets = append(targets, target{door, same(fixturePlan(s.URL))})
+	}
+	for _, begin := range []func(context.Context) (product, error){startLocal, startFunction} {
+		p, err := begin(ctx)
+		if err != nil {
+			return nil, stop, err
+		}
+		closers = append(closers, p.close)
+		targets = append(targets, target{p.name, p.plan})
+	}
+	return targets, stop, nil
 }
 
 var errFailed = errors.New("a client did not finish its conversation")
@@ -74,24 +112,21 @@ var errFailed = errors.New("a client did not finish its conversation")
 const perClient = time.Minute
 
 // converse lets each client talk to each target and prints a line for each.
-func converse(ctx context.Context, all []client, only string, names []string, targets map[string]Plan, out io.Writer) error {
+func converse(ctx context.Context, all []client, only string, targets []target, out io.Writer) error {
 	good, bad := 0, 0
-	for _, name := range names {
-		for _, c := range all {
+	for _, t := range targets {
+		for n, c := range all {
 			if !strings.Contains(c.name, only) {
 				continue
 			}
-			said, err := c.talk(ctx, targets[name])
-			if err == nil {
-				err = c.refused(ctx, targets[name])
-			}
+			said, err := c.visit(ctx, t, n)
 			if err != nil {
 				bad++
-				fmt.Fprintf(out, "FAIL  %s at %s: %v\n", c.name, name, err)
+				fmt.Fprintf(out, "FAIL  %s at %s: %v\n", c.name, t.name, err)
 				continue
 			}
 			good++
-			fmt.Fprintf(out, "ok    %s at %s: %s era, %s: %s\n", c.name, name, said.Era, said.Version, strings.Join(said.Steps, ", "))
+			fmt.Fprintf(out, "ok    %s at %s: %s era, %s: %s\n", c.name, t.name, said.Era, said.Version, strings.Join(said.Steps, ", "))
 		}
 	}
 	fmt.Fprintf(out, "%d passed, %d failed\n", good, bad)
@@ -99,6 +134,19 @@ func converse(ctx context.Context, all []client, only string, names []string, ta
 		return errFailed
 	}
 	return nil
+}
+
+// visit is the conversation, and the attempt at one without a token.
+func (c client) visit(ctx context.Context, t target, n int) (said, error) {
+	p, err := t.plan(ctx, n)
+	if err != nil {
+		return said{}, err
+	}
+	s, err := c.talk(ctx, p)
+	if err != nil {
+		return s, err
+	}
+	return s, c.refused(ctx, p)
 }
 
 // said is what a client reports.

@@ -90,7 +90,7 @@ func TestConverse(t *testing.T) {
 				}
 			}
 			var out bytes.Buffer
-			err := converse(t.Context(), []client{{"x", "mode", c.version, []string{program}}}, "", []string{"here"}, map[string]Plan{"here": plan}, &out)
+			err := converse(t.Context(), []client{{"x", "mode", c.version, []string{program}}}, "", []target{{"here", same(plan)}}, &out)
 			if (err == nil) != c.ok || err != nil && !errors.Is(err, errFailed) {
 				t.Errorf("%v: %s", err, out.String())
 			}
@@ -105,13 +105,13 @@ func TestConverse(t *testing.T) {
 		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it has to run
 			t.Fatal(err)
 		}
-		err := converse(t.Context(), []client{{"x", "auto", modern, []string{program}}}, "", []string{"here"}, map[string]Plan{"here": plan}, new(bytes.Buffer))
+		err := converse(t.Context(), []client{{"x", "auto", modern, []string{program}}}, "", []target{{"here", same(plan)}}, new(bytes.Buffer))
 		if (err == nil) != ok {
 			t.Errorf("with a token, %s: %v", script, err)
 		}
 	}
 	var out bytes.Buffer
-	if err := converse(t.Context(), nil, "", []string{"here"}, map[string]Plan{"here": plan}, &out); !errors.Is(err, errFailed) {
+	if err := converse(t.Context(), nil, "", []target{{"here", same(plan)}}, &out); !errors.Is(err, errFailed) {
 		t.Error("nobody talked, and that is green")
 	}
 }

@@ -2,8 +2,9 @@ package awsclient
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -45,7 +46,9 @@ func backoff(n int, throttled bool) time.Duration {
 	if throttled {
 		d *= 4
 	}
-	return rand.N(d) //nolint:gosec // jitter, no secret
+	var jitter [8]byte
+	_, _ = rand.Read(jitter[:])                                             // never fails
+	return time.Duration(binary.LittleEndian.Uint64(jitter[:]) % uint64(d)) //nolint:gosec // d is positive and small
 }
 
 // Call is the retry policy of one call: it remembers whether an attempt failed in a way that leaves its outcome unknown.

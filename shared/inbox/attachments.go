@@ -48,10 +48,7 @@ func (s *Attachments) List(ctx context.Context, a Actor, q AttachmentQuery, p Pa
 	if err := q.check(); err != nil {
 		return AttachmentPage{}, err
 	}
-	c, err := newCursors(s.d.Cursors, a, "attachments_list", q)
-	if err != nil {
-		return AttachmentPage{}, err
-	}
+	c := newCursors(s.d.Cursors, a, "attachments_list", q)
 	after, err := c.open(p.Cursor)
 	if err != nil {
 		return AttachmentPage{}, err
@@ -62,7 +59,7 @@ func (s *Attachments) List(ctx context.Context, a Actor, q AttachmentQuery, p Pa
 	}
 	l := lister[AttachmentRow]{
 		after: after, limit: limit, match: q.matcher(),
-		key: func(row AttachmentRow) string { return row.Key },
+		key: func(row *AttachmentRow) string { return row.Key },
 		read: func(ctx context.Context, after string, n int) ([]AttachmentRow, string, error) {
 			r := r
 			r.After, r.Limit = after, n
@@ -123,12 +120,12 @@ func (s *Attachments) readable(ctx context.Context, a Actor, email string) (Emai
 	return e, err
 }
 
-func (q AttachmentQuery) matcher() func(AttachmentRow) bool {
+func (q AttachmentQuery) matcher() func(*AttachmentRow) bool {
 	if q.Kind == "" && q.Type == "" && q.Name == "" && q.MinSize == 0 && q.MaxSize == 0 {
 		return nil
 	}
 	name, typ := strings.ToLower(q.Name), strings.ToLower(q.Type)
-	return func(r AttachmentRow) bool {
+	return func(r *AttachmentRow) bool {
 		return (q.Kind == "" || r.Kind == q.Kind) && contains(r.Filename, name) && r.Size >= q.MinSize &&
 			(q.MaxSize == 0 || r.Size <= q.MaxSize) &&
 			(strings.HasPrefix(strings.ToLower(r.DetectedType), typ) || strings.HasPrefix(strings.ToLower(r.ContentType), typ))
@@ -153,6 +150,31 @@ func (m *Masker) attachment(at Attachment) Attachment {
 	return at
 }
 
+// Get returns what is known of one attachment, as this caller may see it.
+func (s *Attachments) Get(ctx context.Context, a Actor, id string) (Attachment, error) {
+	at, e, err := s.one(ctx, a, id)
+	if err == nil && !a.ReadCodes {
+		at = SecretsOf(e).Masker().attachment(at)
+	}
+	return at, err
+}
+
+// one reads an attachment and its mail, unmasked. That of a mail out of reach is a missing one.
+func (s *Attachments) one(ctx context.Context, a Actor, id string) (Attachment, Email, error) {
+	if !validID("att", id) {
+		return Attachment{}, Email{}, NoAttachment()
+	}
+	at, err := s.d.Attachments.Attachment(ctx, a.Workspace, id)
+	if err != nil {
+		return Attachment{}, Email{}, fmt.Errorf("attachment %s: %w", id, err)
+	}
+	e, err := s.readable(ctx, a, at.Email)
+	if err != nil {
+		return Attachment{}, Email{}, notFoundAs(err, NoAttachment())
+	}
+	return at, e, nil
+}
+
 // DownloadURL returns an address that serves the bytes of an attachment until it expires. ttl 0 is the longest.
 func (s *Attachments) DownloadURL(ctx context.Context, a Actor, id string, ttl time.Duration) (Download, error) {
 	if ttl == 0 {
@@ -161,16 +183,9 @@ func (s *Attachments) DownloadURL(ctx context.Context, a Actor, id string, ttl t
 	if ttl < time.Second || ttl > MaxDownloadTTL {
 		return Download{}, invalid("query.ttl_s", fmt.Sprintf("1 to %d", MaxDownloadTTL/time.Second))
 	}
-	if !validID("att", id) {
-		return Download{}, NoAttachment()
-	}
-	at, err := s.d.Attachments.Attachment(ctx, a.Workspace, id)
+	at, e, err := s.one(ctx, a, id)
 	if err != nil {
-		return Download{}, fmt.Errorf("attachment %s: %w", id, err)
-	}
-	e, err := s.readable(ctx, a, at.Email)
-	if err != nil {
-		return Download{}, notFoundAs(err, NoAttachment())
+		return Download{}, err
 	}
 	url, expires, err := s.d.Downloads.SignedURL(ctx, at, ttl)
 	if err != nil {

@@ -58,15 +58,17 @@ type position struct {
 	After   string `json:"a"`
 }
 
-// cursors seals and opens the cursors of one list.
+// cursors seals and opens the cursors of one list. What they are bound to is worked out when there is one: the first page of
+// a short list has none.
 type cursors struct {
-	sealer Sealer
-	ad     []byte
+	sealer    Sealer
+	actor     Actor
+	operation string
+	filters   any
 }
 
-func newCursors(s Sealer, a Actor, operation string, filters any) (cursors, error) {
-	ad, err := a.binding(operation, filters)
-	return cursors{s, ad}, err
+func newCursors(s Sealer, a Actor, operation string, filters any) cursors {
+	return cursors{s, a, operation, filters}
 }
 
 // open returns the key that a cursor stands behind.
@@ -77,7 +79,11 @@ func (c cursors) open(token string) (string, error) {
 	if len(token) > maxCursor {
 		return "", badCursor()
 	}
-	plain, err := c.sealer.Open(token, c.ad)
+	ad, err := c.actor.binding(c.operation, c.filters)
+	if err != nil {
+		return "", err
+	}
+	plain, err := c.sealer.Open(token, ad)
 	if err != nil {
 		return "", badCursor().Because(err)
 	}
@@ -97,7 +103,11 @@ func (c cursors) seal(after string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode a cursor: %w", err)
 	}
-	token, err := c.sealer.Seal(plain, c.ad, cursorTTL)
+	ad, err := c.actor.binding(c.operation, c.filters)
+	if err != nil {
+		return "", err
+	}
+	token, err := c.sealer.Seal(plain, ad, cursorTTL)
 	if err != nil {
 		return "", fmt.Errorf("seal a cursor: %w", err)
 	}

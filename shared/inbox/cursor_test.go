@@ -166,6 +166,11 @@ func TestAttachments(t *testing.T) {
 	_, missing := w.services.Attachments.DownloadURL(ctx, acme(), "att_00000000000000000000000009", 0)
 	_, err = w.services.Attachments.DownloadURL(ctx, acme(), foreignID, 0)
 	sameAnswer(t, "another tenant's attachment", err, missing)
+	_, err = w.services.Attachments.Get(ctx, acme(), foreignID)
+	sameAnswer(t, "another tenant's metadata", err, missing)
+	if one, err := w.services.Attachments.Get(ctx, acme(), want[0]); err != nil || one.ID != want[0] || one.Filename == "" {
+		t.Errorf("metadata %+v, %v", one, err)
+	}
 	d, err := w.services.Attachments.DownloadURL(ctx, acme(), want[0], time.Minute)
 	w.must(err)
 	if !strings.HasPrefix(d.URL, "https://files.test/blob-") || d.ExpiresAt.Sub(w.now()) != time.Minute {
@@ -179,6 +184,8 @@ func TestAttachments(t *testing.T) {
 	w.must(err)
 	_, err = w.services.Attachments.DownloadURL(ctx, acme(), want[0], 0)
 	sameAnswer(t, "attachment of a deleted mail", err, missing)
+	_, err = w.services.Attachments.Get(ctx, acme(), want[0])
+	sameAnswer(t, "metadata in a deleted mail", err, missing)
 }
 
 func FuzzCursor(f *testing.F) {

@@ -73,6 +73,7 @@ type Email struct {
 	Warnings     []Warning `json:"warnings,omitempty"`
 	Signals      []Signal  `json:"signals,omitempty"` // what was hidden in it
 	Codes        []Code    `json:"codes,omitempty"`
+	OtherCodes   []string  `json:"other_codes,omitempty"` // never shown: only what masking must hide besides Codes
 	Links        []Link    `json:"links,omitempty"`
 	Attachments  int       `json:"attachments,omitempty"` // how many
 	Pipeline     int       `json:"pipeline,omitempty"`    // version of the pipeline that read it

@@ -122,6 +122,7 @@ func (s *Emails) blobBody(ctx context.Context, e Email) (*Body, error) {
 // a token.
 func view(a Actor, e Email) EmailView {
 	v := EmailView{Email: e, Masked: !a.ReadCodes}
+	v.OtherCodes = nil
 	if a.ReadCodes {
 		return v
 	}
@@ -174,11 +175,11 @@ func (v *EmailView) read(a Actor, m *Masker, b Body, r EmailRead) {
 	}
 }
 
-// headers masks values; one with an encoded word (RFC 2047) goes whole, for its letters are not what it says.
+// headers masks names and values; a value with an encoded word (RFC 2047) goes whole, for its letters are not what it says.
 func (m *Masker) headers(list []Header) []Header {
 	out := make([]Header, len(list))
 	for i, h := range list {
-		out[i] = Header{h.Name, m.Mask(h.Value)}
+		out[i] = Header{m.Mask(h.Name), m.Mask(h.Value)}
 		if strings.Contains(h.Value, "=?") {
 			out[i].Value = Masked
 		}

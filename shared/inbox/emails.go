@@ -46,10 +46,7 @@ func (s *Emails) List(ctx context.Context, a Actor, q EmailQuery, p PageRequest)
 	if err := q.check(a); err != nil {
 		return EmailPage{}, err
 	}
-	c, err := newCursors(s.d.Cursors, a, "emails_list", q)
-	if err != nil {
-		return EmailPage{}, err
-	}
+	c := newCursors(s.d.Cursors, a, "emails_list", q)
 	after, err := c.open(p.Cursor)
 	if err != nil {
 		return EmailPage{}, err
@@ -123,7 +120,7 @@ func (s *Emails) plan(ctx context.Context, a Actor, q EmailQuery) (EmailRange, m
 
 func (s *Emails) lister(a Actor, q EmailQuery, r EmailRange, hidden map[string]bool) lister[Summary] {
 	l := lister[Summary]{
-		key: func(e Summary) string { return Position(e.ReceivedAt, e.ID) },
+		key: func(e *Summary) string { return Position(e.ReceivedAt, e.ID) },
 		read: func(ctx context.Context, after string, n int) ([]Summary, string, error) {
 			r := r
 			r.After, r.Limit = after, n
@@ -138,41 +135,41 @@ func (s *Emails) lister(a Actor, q EmailQuery, r EmailRange, hidden map[string]b
 	}
 	filter := q.matcher(r)
 	if filter != nil || len(hidden) > 0 {
-		l.match = func(e Summary) bool { return !hidden[e.Inbox] && (filter == nil || filter(e)) }
+		l.match = func(e *Summary) bool { return !hidden[e.Inbox] && (filter == nil || filter(e)) }
 	}
 	return l
 }
 
 // matcher is what the keys of r leave to be filtered; nil when they serve the query.
-func (q EmailQuery) matcher(r EmailRange) func(Summary) bool {
-	var all []func(Summary) bool
-	add := func(f func(Summary) bool) { all = append(all, f) }
+func (q EmailQuery) matcher(r EmailRange) func(*Summary) bool {
+	var all []func(*Summary) bool
+	add := func(f func(*Summary) bool) { all = append(all, f) }
 	if q.Status != "" && (r.Status == "" || r.Deleted) {
-		add(func(e Summary) bool { return e.Status == q.Status })
+		add(func(e *Summary) bool { return e.Status == q.Status })
 	}
 	if r.Thread != "" && (r.Inbox != "" || r.Deleted) {
-		add(func(e Summary) bool { return e.Thread == r.Thread && (r.Inbox == "" || e.Inbox == r.Inbox) })
+		add(func(e *Summary) bool { return e.Thread == r.Thread && (r.Inbox == "" || e.Inbox == r.Inbox) })
 	}
 	if q.HasAttachment != nil {
-		add(func(e Summary) bool { return (e.Attachments > 0) == *q.HasAttachment })
+		add(func(e *Summary) bool { return (e.Attachments > 0) == *q.HasAttachment })
 	}
 	if q.Handled != nil {
-		add(func(e Summary) bool { return !e.HandledAt.IsZero() == *q.Handled })
+		add(func(e *Summary) bool { return !e.HandledAt.IsZero() == *q.Handled })
 	}
 	if q.Label != "" {
-		add(func(e Summary) bool { return slices.Contains(e.Labels, q.Label) })
+		add(func(e *Summary) bool { return slices.Contains(e.Labels, q.Label) })
 	}
 	if q.Category != "" {
-		add(func(e Summary) bool { return e.Category == q.Category })
+		add(func(e *Summary) bool { return e.Category == q.Category })
 	}
 	if q.Flag != "" {
-		add(func(e Summary) bool { return slices.Contains(e.Flags, q.Flag) })
+		add(func(e *Summary) bool { return slices.Contains(e.Flags, q.Flag) })
 	}
 	all = append(all, q.textMatchers()...)
 	if len(all) == 0 {
 		return nil
 	}
-	return func(e Summary) bool {
+	return func(e *Summary) bool {
 		for _, f := range all {
 			if !f(e) {
 				return false
@@ -182,18 +179,18 @@ func (q EmailQuery) matcher(r EmailRange) func(Summary) bool {
 	}
 }
 
-func (q EmailQuery) textMatchers() (all []func(Summary) bool) {
+func (q EmailQuery) textMatchers() (all []func(*Summary) bool) {
 	if n := strings.ToLower(q.From); n != "" {
-		all = append(all, func(e Summary) bool { return anyAddress(e.From, n) })
+		all = append(all, func(e *Summary) bool { return anyAddress(e.From, n) })
 	}
 	if n := strings.ToLower(q.To); n != "" {
-		all = append(all, func(e Summary) bool { return anyAddress(e.To, n) })
+		all = append(all, func(e *Summary) bool { return anyAddress(e.To, n) })
 	}
 	if n := strings.ToLower(q.Subject); n != "" {
-		all = append(all, func(e Summary) bool { return contains(e.Subject, n) })
+		all = append(all, func(e *Summary) bool { return contains(e.Subject, n) })
 	}
 	if n := strings.ToLower(q.Q); n != "" {
-		all = append(all, func(e Summary) bool {
+		all = append(all, func(e *Summary) bool {
 			return contains(e.Subject, n) || contains(e.Snippet, n) || anyAddress(e.From, n) || anyAddress(e.To, n)
 		})
 	}

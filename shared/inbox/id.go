@@ -18,16 +18,19 @@ func NewID(prefix string, at time.Time, rand io.Reader) (string, error) {
 		return "", fmt.Errorf("random bytes of an id: %w", err)
 	}
 	putTime(b[:], at)
-	return prefix + "_" + encodeULID(b), nil
+	return join(prefix, b), nil
 }
 
 // DerivedID makes the id that belongs to a digest: the same one whoever asks, in the shape of any other id.
-func DerivedID(prefix string, digest [16]byte) string { return prefix + "_" + encodeULID(digest) }
+func DerivedID(prefix string, digest [16]byte) string { return join(prefix, digest) }
 
 // Position is the place of a mail in every list that is ordered by received_at: the time, then the id, so that ties are told
 // apart. It does not rely on the time in the id: an id can be older than the mail's arrival, or chosen by somebody.
 func Position(received time.Time, id string) string {
-	return IDFloor("", received)[1:11] + id
+	var b [16]byte
+	putTime(b[:], received)
+	ulid := encodeULID(b)
+	return string(ulid[:10]) + id
 }
 
 // PositionTime is the time of a position; zero when it is not one.
@@ -42,7 +45,7 @@ func PositionTime(position string) time.Time {
 func IDFloor(prefix string, at time.Time) string {
 	var b [16]byte
 	putTime(b[:], at)
-	return prefix + "_" + encodeULID(b)
+	return join(prefix, b)
 }
 
 // IDTime is the time in an id's ULID; zero when it is not one.
@@ -78,8 +81,7 @@ func putTime(b []byte, at time.Time) {
 }
 
 // encodeULID writes 128 bits as 26 digits of 5 bits, the first of which holds 3.
-func encodeULID(b [16]byte) string {
-	var out [26]byte
+func encodeULID(b [16]byte) (out [26]byte) {
 	acc, bits, n := uint(0), 2, 0 // two zero bits fill 128 up to 130
 	for _, x := range b {
 		acc, bits = acc<<8|uint(x), bits+8
@@ -90,7 +92,12 @@ func encodeULID(b [16]byte) string {
 		}
 		acc &= 1<<bits - 1
 	}
-	return string(out[:])
+	return out
+}
+
+func join(prefix string, b [16]byte) string {
+	ulid := encodeULID(b)
+	return prefix + "_" + string(ulid[:])
 }
 
 // validID reports whether s is an id with this prefix.

@@ -47,17 +47,14 @@ func (s *Inboxes) List(ctx context.Context, a Actor, q InboxQuery, p PageRequest
 	if err := q.check(a); err != nil {
 		return InboxPage{}, err
 	}
-	c, err := newCursors(s.d.Cursors, a, "inboxes_list", q)
-	if err != nil {
-		return InboxPage{}, err
-	}
+	c := newCursors(s.d.Cursors, a, "inboxes_list", q)
 	after, err := c.open(p.Cursor)
 	if err != nil {
 		return InboxPage{}, err
 	}
 	l := lister[Inbox]{
 		after: after, limit: limit, match: q.matcher(),
-		key: func(in Inbox) string { return in.ID },
+		key: func(in *Inbox) string { return in.ID },
 		read: func(ctx context.Context, after string, n int) ([]Inbox, string, error) {
 			return s.d.Inboxes.Inboxes(ctx, InboxRange{a.Workspace, q.IncludeDeleted, after, n})
 		},
@@ -84,12 +81,12 @@ func (q InboxQuery) check(a Actor) error {
 	return checkFilter("query.q", q.Q)
 }
 
-func (q InboxQuery) matcher() func(Inbox) bool {
+func (q InboxQuery) matcher() func(*Inbox) bool {
 	if q.State == "" && q.Q == "" {
 		return nil
 	}
 	needle := strings.ToLower(q.Q)
-	return func(in Inbox) bool {
+	return func(in *Inbox) bool {
 		return (q.State == "" || in.State == q.State) && (needle == "" || contains(in.Slug, needle) ||
 			contains(in.Address, needle) || contains(in.DisplayName, needle))
 	}

@@ -121,6 +121,9 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 	if r.IntN(2) == 0 {
 		return s.Attachments.DownloadURL(ctx, a, id, 0)
 	}
+	if r.IntN(2) == 0 {
+		return s.Attachments.Get(ctx, a, id)
+	}
 	out, err := s.Attachments.List(ctx, a, q, page)
 	return me.keep(out.Next, out, err)
 }

@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,6 +40,14 @@ func TestMask(t *testing.T) {
 		{"another link", "see http://other.test/a(b)c, ok", "see [masked] ok"},
 		{"www", "see WWW.other.test/a", "see [masked]"},
 		{"two links", "a://b <c://d>", "[masked] <[masked]>"},
+		{"bare host and path", "go to bank.test/r?t=Qw7 now", "go to [masked] now"},
+		{"bare host with a port", "(sub.bank.test:81/Qw7)", "([masked]"},
+		{"bare host with a query", "bank.test?t=Qw7", "[masked]"},
+		{"without the scheme", "//bank.test/Qw7", "//[masked]"},
+		{"host alone", "bank.test", "bank.test"},
+		{"host in another script", "siehe bücher.müller/Qw7", "siehe [masked]"},
+		{"no host", "and/or 1.5/2 e.g./etc. 3.14?", "and/or 1.5/2 e.g./etc. 3.14?"},
+		{"an end of a sentence", "Really.Yes? no.", "Really.Yes? no."},
 		{"scheme alone", "://x", "://x"},
 		{"other digits stay", "2026-07-28, 482 912", "2026-07-28, 482 912"},
 	} {
@@ -55,7 +64,7 @@ func TestCodesAreMaskedEverywhere(t *testing.T) {
 	w := newWorld(t)
 	in := w.inbox(acme(), "a")
 	w.inbox(globex(), "a")
-	const code, token = "482913", "Zx9kQ7"
+	const code, token, quoted = "482913", "Zx9kQ7", "771902"
 	url := "https://login.remote.test/v/" + token
 	mail := w.deliver(in, func(p *inbox.Processed) {
 		e := &p.Email
@@ -66,9 +75,13 @@ func TestCodesAreMaskedEverywhere(t *testing.T) {
 		e.Content.MessageID, e.Envelope.From = "<482913@x>", "bounce+482913@remote.test"
 		p.Body = &inbox.Body{
 			Text: "482913 " + url, ReplyText: "482 913", Markdown: "**482913** [go](" + url + ")", HTML: "<b>482</b><i>913</i>" + url,
-			Headers: []inbox.Header{{"Subject", "=?utf-8?Q?=34=38=32=39=31=33?="}, {"X-Code", code}},
+			Headers: []inbox.Header{{"Subject", "=?utf-8?Q?=34=38=32=39=31=33?="}, {"X-Code", code}, {"X-Code-482913", "yes"}},
 		}
-		p.Attachments = []inbox.Attachment{attachment(*e, "code-482913.txt", 1)}
+		e.OtherCodes = []string{quoted}
+		p.Body.Text += "\n> your code is " + quoted
+		typed := attachment(*e, "plain.txt", 2)
+		typed.ContentType = "text482913/x"
+		p.Attachments = []inbox.Attachment{attachment(*e, "code-482913.txt", 1), typed}
 	})
 	a := acme()
 	a.ReadCodes = false
@@ -82,14 +95,16 @@ func TestCodesAreMaskedEverywhere(t *testing.T) {
 	w.must(err)
 	download, err := w.services.Attachments.DownloadURL(t.Context(), a, byMail.Rows[0].ID, 0)
 	w.must(err)
+	metadata, err := w.services.Attachments.Get(t.Context(), a, byMail.Rows[0].ID)
+	w.must(err)
 	updated, err := w.services.Emails.Update(t.Context(), a, mail.ID, inbox.EmailPatch{AddLabels: []string{"x"}})
 	w.must(err)
 	for name, x := range map[string]any{
-		"get": v, "list": page.Rows, "attachments": byMail.Rows, "attachments of the inbox": byInbox.Rows, "download": download, "update": updated,
+		"get": v, "list": page.Rows, "attachments": byMail.Rows, "attachments of the inbox": byInbox.Rows, "download": download, "metadata": metadata, "update": updated,
 	} {
 		text, err := json.Marshal(x)
 		w.must(err)
-		for _, secret := range []string{code, "482 913", "482-913", token, "=34=38"} {
+		for _, secret := range []string{code, "482 913", "482-913", token, "=34=38", quoted} {
 			if strings.Contains(string(text), secret) {
 				t.Errorf("%s shows %q: %s", name, secret, text)
 			}
@@ -102,6 +117,37 @@ func TestCodesAreMaskedEverywhere(t *testing.T) {
 	w.must(err)
 	if open.Masked || open.Codes[0].Value != code || open.Texts[0].Text != "<b>482</b><i>913</i>"+url {
 		t.Errorf("with codes:read: %+v", open)
+	}
+}
+
+func TestMaskFindsEachSecret(t *testing.T) {
+	s := inbox.SecretsOf(inbox.Email{
+		Codes: []inbox.Code{{Value: "1234"}, {Value: "123456"}, {Value: "345"}, {Value: "4567"}, {Value: "99"}},
+	})
+	m := s.Masker()
+	for _, c := range []struct{ name, text, want string }{
+		{"the longest", "123456", "[masked]"},
+		{"the shorter", "12345", "[masked]"},
+		{"overlapping", "01234567", "0[masked]"},
+		{"one behind a false beginning", "12 123345", "12 123[masked]"},
+		{"side by side", "12349989", "[masked][masked]89"},
+		{"cut behind another", "1234 12", "[masked] [masked]"},
+		{"too far apart", "x12    34x", "x12    34x"},
+		{"broken bytes", "12\xff34\xff", "[masked]\xff"},
+		{"wide characters around", "é𝟏2𝟑4é", "é[masked]é"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := m.Mask(c.text); got != c.want {
+				t.Errorf("Mask(%q) = %q, want %q", c.text, got, c.want)
+			}
+		})
+	}
+	// 45 at the end may be the beginning of 4567.
+	if got := s.In("x 123 345"); !slices.Equal(got, inbox.Secrets{"345", "4567"}) {
+		t.Errorf("In = %q", got)
+	}
+	if got := s.In("1234567", "code 99"); !slices.Equal(got, inbox.Secrets{"1234", "123456", "345", "4567", "99"}) {
+		t.Errorf("In of several texts = %q", got)
 	}
 }
 
@@ -220,4 +266,27 @@ func FuzzMask(f *testing.F) {
 			t.Errorf("Mask(%q) = %q shows a link", text, masked)
 		}
 	})
+}
+
+// Masking runs on a stranger's text at every read, so its time must grow with the text and no faster.
+func BenchmarkMaskHostile(b *testing.B) {
+	mail := inbox.Email{Codes: []inbox.Code{{Value: "482913"}}}
+	for i := range 500 { // links that begin alike, and a text that repeats their beginning
+		mail.Links = append(mail.Links, inbox.Link{URL: "https://" + strings.Repeat("h", 800) + strconv.Itoa(i) + ".test/"})
+	}
+	m := inbox.SecretsOf(mail).Masker()
+	for _, c := range []struct{ name, unit string }{
+		{"beginnings of links", "h"},
+		{"hosts", "a.bc/d "}, {"slashes", "/"}, {"www", "www."}, {"dots", "a."}, {"schemes", "a://b "}, {"digits", "48291"},
+	} {
+		for _, n := range []int{1 << 16, 1 << 20} {
+			text := strings.Repeat(c.unit, n/len(c.unit))
+			b.Run(c.name+"/"+strconv.Itoa(n>>10)+"K", func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					m.Mask(text)
+				}
+			})
+		}
+	}
 }

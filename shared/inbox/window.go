@@ -22,8 +22,8 @@ type Window struct {
 // so that a filter that matches nothing costs no more than one that matches all.
 type lister[T any] struct {
 	read     func(ctx context.Context, after string, limit int) ([]T, string, error)
-	key      func(T) string
-	match    func(T) bool // nil: the keys serve the list
+	key      func(*T) string
+	match    func(*T) bool // nil: the keys serve the list
 	after    string
 	limit    int
 	examined int
@@ -40,15 +40,28 @@ func (l *lister[T]) collect(ctx context.Context) (rows []T, next string, err err
 		if err != nil {
 			return nil, "", err
 		}
-		for _, row := range page {
+		examined, full := 0, false
+		// Rows of the first page stay where they are: what is kept moves down over what is not, never over what is still to
+		// be looked at, and never over the last row that was.
+		if rows == nil {
+			rows = page[:0]
+		}
+		for i := range page {
+			row := &page[i]
 			matches := l.match == nil || l.match(row)
-			if matches && len(rows) == l.limit {
-				return rows, l.key(rows[l.limit-1]), nil
+			if full = matches && len(rows) == l.limit; full {
+				break
 			}
-			l.examined, l.last = l.examined+1, l.key(row)
+			examined++
 			if matches {
-				rows = append(rows, row)
+				rows = append(rows, *row)
 			}
+		}
+		if examined > 0 {
+			l.examined, l.last = l.examined+examined, l.key(&page[examined-1])
+		}
+		if full {
+			return rows, l.key(&rows[l.limit-1]), nil
 		}
 		if more == "" {
 			return rows, "", nil

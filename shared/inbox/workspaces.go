@@ -21,10 +21,7 @@ func (s *Workspaces) List(_ context.Context, a Actor, all []WorkspaceRow, p Page
 		return nil, "", err
 	}
 	a.Workspace = "" // the list is the organization's: the same whichever workspace the request names
-	c, err := newCursors(s.sealer, a, "workspaces_list", nil)
-	if err != nil {
-		return nil, "", err
-	}
+	c := newCursors(s.sealer, a, "workspaces_list", nil)
 	after, err := c.open(p.Cursor)
 	if err != nil {
 		return nil, "", err

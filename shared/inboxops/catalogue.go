@@ -29,6 +29,10 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	return c, nil
 }
 
+// codesRole is the least role that codes:read is of any use to: a one-time code opens what it was sent for, which is more than
+// reading mail.
+const codesRole = op.Operator
+
 // operations is what the handlers share.
 type operations struct {
 	services  *inbox.Services
@@ -48,7 +52,7 @@ func (o *operations) actor(ctx context.Context) inbox.Actor {
 		Workspace:    w.ID,
 		Subject:      c.Subject,
 		Role:         roleOf(role),
-		ReadCodes:    c.Scopes.Has(o.codes),
+		ReadCodes:    role >= codesRole && c.Scopes.Has(o.codes),
 		Surface:      string(op.SurfaceFrom(ctx)),
 		Direct:       op.SurfaceFrom(ctx) == op.SurfaceREST,
 	}

@@ -26,7 +26,8 @@ func TestCatalogueWithoutServices(t *testing.T) {
 		}
 	}
 	want := strings.Fields(`session_get workspaces_list inboxes_list inboxes_get inboxes_upsert inboxes_delete inboxes_restore
-		emails_list emails_get emails_update emails_delete emails_restore attachments_list attachments_download_url`)
+		emails_list emails_get emails_update emails_delete emails_restore attachments_list attachments_get
+		attachments_download_url`)
 	if !slices.Equal(names, want) {
 		t.Errorf("operations %v, want %v", names, want)
 	}

@@ -40,8 +40,8 @@ func Document() rest.Options {
 	}
 }
 
-// ScopesOf lists the scopes that are of use to a role: those of the operations that it may call, and codes:read from
-// operator on.
+// ScopesOf lists the scopes that are of use to a role: those of the operations that it may call, and codes:read for those
+// that may read codes.
 func ScopesOf(role op.Role) ([]string, error) {
 	c, err := Catalogue(nil)
 	if err != nil {
@@ -55,7 +55,7 @@ func ScopesOf(role op.Role) ([]string, error) {
 		bit, _ := c.Vocabulary.Bit(o.Scope)
 		set |= bit
 	}
-	if role >= op.Operator {
+	if role >= codesRole {
 		bit, _ := c.Vocabulary.Bit(scopeCodesRead)
 		set |= bit
 	}

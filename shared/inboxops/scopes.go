@@ -41,6 +41,6 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: "jobs:read", Description: "Follow long-running jobs."},
 		{Name: "audit:read", Description: "Read the audit log.", Reserved: true},
 		{Name: "usage:read", Description: "See usage and limits."},
-		{Name: scopeCodesRead, Description: "See one-time codes and links in emails. Without it they are masked."},
+		{Name: scopeCodesRead, Description: "See one-time codes and links in emails; needs the role operator. Without it they are masked."},
 	})
 }

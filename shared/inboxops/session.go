@@ -74,11 +74,11 @@ func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionO
 	}
 	s.HiddenTools, s.ConfirmedTools = o.hidden(c), o.confirmed(c)
 	missing := mapped(s.HiddenTools, func(h HiddenTool) string { return h.Scope })
-	if !c.Scopes.Has(o.codes) {
+	if c.Role >= codesRole && !c.Scopes.Has(o.codes) {
 		missing = append(missing, scopeCodesRead)
 	}
 	s.Reconnect = reconnect(missing)
-	return &SessionOutput{SessionBody{Data: s, Meta: ItemMeta{Masked: !c.Scopes.Has(o.codes)}}}, nil
+	return &SessionOutput{SessionBody{Data: s, Meta: ItemMeta{Masked: !o.actor(ctx).ReadCodes}}}, nil
 }
 
 // hidden are the operations that a role of the caller opens and the token's scopes do not.

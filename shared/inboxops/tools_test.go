@@ -19,12 +19,14 @@ func TestToolsAgreeWithRoutes(t *testing.T) {
 		{"emails_get", `{"id":"` + mail.ID + `","include":["text","html"],"max_chars":3}`, "/emails/" + mail.ID + "?include=text,html&max_chars=3"},
 		{"emails_get", `{"id":"email_00000000000000000000000009"}`, "/emails/email_00000000000000000000000009"},
 		{"emails_list", `{"cursor":"x"}`, "/emails?cursor=x"},
+		{"attachments_get", `{"id":"` + mail.ID + `"}`, "/attachments/" + mail.ID},
 		{"inboxes_get", `{"id":"a"}`, "/inboxes/a"},
 		{"session_get", `{}`, "/session"},
 	} {
 		got, err := tools.CallTool(t.Context(), &mcp.CallRequest{Caller: w.callers["acme"], Name: x.tool, Arguments: []byte(x.arguments)})
 		w.must(err)
 		code, want := w.do("acme", "GET", x.path, "")
+		want = strings.ReplaceAll(want, `"location":"query.`, `"location":"arguments.`) // a fault is named as it was sent
 		if string(got.JSON) != want || got.IsError != (code >= 400) {
 			t.Errorf("%s %s:\n%s\nbut the route:\n%s", x.tool, x.arguments, got.JSON, want)
 		}

@@ -47,7 +47,7 @@ func chunkAttachments(e inbox.Email, all []inbox.Attachment) []attsRow {
 		}
 		last := &rows[len(rows)-1]
 		last.Attachments, size = append(last.Attachments, a), size+n
-		last.Secrets = mergeSecrets(last.Secrets, secrets.In(a.Filename, a.FilenameOriginal, a.ContentID))
+		last.Secrets = mergeSecrets(last.Secrets, secrets.In(a.Filename, a.FilenameOriginal, a.ContentID, a.ContentType))
 	}
 	return rows
 }

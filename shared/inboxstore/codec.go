@@ -13,7 +13,10 @@ import (
 // A list decodes a hundred summaries where everything else decodes one row, so index rows are not JSON: the fields stand in a
 // fixed order, numbers as varints, texts with their length. A later version adds fields at the end, and a decoder takes what is
 // missing there for zero. BenchmarkSummary compares it with JSON: more than ten times cheaper, a quarter of the allocations.
-var errSummary = errors.New("inboxstore: damaged index row")
+var (
+	errSummary = errors.New("inboxstore: damaged index row")
+	errBody    = errors.New("inboxstore: damaged body row")
+)
 
 func encodeSummary(key store.Key, s inbox.Summary) store.Item {
 	e := encoder{make([]byte, 0, 512)}

@@ -2,6 +2,7 @@ package inboxstore
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -42,6 +43,51 @@ func TestSummaryCodec(t *testing.T) {
 	if _, err := decodeSummary(item); err == nil {
 		t.Error("half a row was read")
 	}
+}
+
+func TestBodyCodec(t *testing.T) {
+	full := inbox.Body{Text: "t\x00é\"", ReplyText: "r", Markdown: "m", HTML: "<p>", Headers: []inbox.Header{{Name: "Subject", Value: "s"}, {}}}
+	for i := range reflect.TypeFor[inbox.Body]().NumField() {
+		if reflect.ValueOf(full).Field(i).IsZero() {
+			t.Errorf("the sample leaves %s empty, so its loss would not be seen", reflect.TypeFor[inbox.Body]().Field(i).Name)
+		}
+	}
+	for name, body := range map[string]inbox.Body{"full": full, "empty": {}} {
+		got, err := decodeBody(encodeBody(store.Key{}, &body))
+		if err != nil || !reflect.DeepEqual(*got, body) {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, body)
+		}
+	}
+	old, err := store.Encode(store.Key{}, 1, 1, inbox.Body{Text: "t", Headers: full.Headers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := decodeBody(old); err != nil || got.Text != "t" || len(got.Headers) != 2 {
+		t.Errorf("a row of format 1: %+v, %v", got, err)
+	}
+	item := encodeBody(store.Key{}, &full)
+	if _, err := decodeBody(store.Item{Format: bodyFormat + 1, Data: item.Data}); !errors.Is(err, store.ErrFormat) {
+		t.Errorf("a newer format: %v", err)
+	}
+	if _, err := decodeBody(store.Item{Format: bodyFormat, Data: item.Data[:5]}); err == nil {
+		t.Error("half a row was read")
+	}
+}
+
+func FuzzBody(f *testing.F) {
+	f.Add(encodeBody(store.Key{}, &inbox.Body{Text: "t", Headers: []inbox.Header{{Name: "n", Value: "v"}}}).Data)
+	f.Add([]byte{})
+	f.Add([]byte{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x7f})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		body, err := decodeBody(store.Item{Format: bodyFormat, Data: data})
+		if err != nil {
+			return
+		}
+		again, err := decodeBody(encodeBody(store.Key{}, body))
+		if err != nil || !reflect.DeepEqual(again, body) {
+			t.Errorf("%+v, %v; want %+v", again, err, body)
+		}
+	})
 }
 
 func FuzzSummary(f *testing.F) {

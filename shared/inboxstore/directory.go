@@ -204,7 +204,10 @@ func listOrg[T any](ctx context.Context, s *Store, org, prefix string, limit int
 // CreateMember stores a person as a member of an organization that exists. An e-mail address belongs to one person.
 // Repeating it with the same id and address writes role and workspaces anew.
 func (s *Store) CreateMember(ctx context.Context, m inbox.Member) error {
-	m.Email = strings.ToLower(strings.TrimSpace(m.Email))
+	var err error
+	if m.Email, err = NormalEmail(m.Email); err != nil {
+		return err
+	}
 	if err := checkMember(m); err != nil {
 		return err
 	}
@@ -283,7 +286,7 @@ func checkNames(what, prefix, id, slug, name string) error {
 		return apperr.New(apperr.Invalid, "", fmt.Sprintf("The %s's id is not %s_ and a ULID.", what, prefix))
 	}
 	if !inbox.ValidSlug(slug) {
-		return apperr.New(apperr.Invalid, "", "The slug of the "+what+" is not a slug.",
+		return apperr.New(apperr.Invalid, "", "This can't be the slug of the "+what+".",
 			"Use 1 to 63 of a-z, 0-9 and -, the first not a -.")
 	}
 	if name == "" || len(name) > 128 {
@@ -297,16 +300,24 @@ func checkMember(m inbox.Member) error {
 	for _, r := range m.Workspaces {
 		valid = valid && (r == "" || r.Valid())
 	}
-	at := strings.LastIndexByte(m.Email, '@')
 	switch {
 	case !strings.HasPrefix(m.User, "user_") || inbox.IDTime(m.User).IsZero():
 		return apperr.New(apperr.Invalid, "", "The person's id is not user_ and a ULID.")
 	case !valid:
 		return apperr.New(apperr.Invalid, "", "A role is viewer, operator, admin or owner.")
-	case at < 1 || at == len(m.Email)-1 || len(m.Email) > 254 || strings.ContainsAny(m.Email, " \t\r\n\x00/<>\""):
-		return apperr.New(apperr.Invalid, "", "The person's e-mail address is not an address.")
 	}
 	return nil
+}
+
+// NormalEmail validates a person's address, by which they sign in, and returns its one spelling: lower case.
+func NormalEmail(email string) (string, error) {
+	email = strings.ToLower(strings.TrimSpace(email))
+	at := strings.LastIndexByte(email, '@')
+	if at < 1 || at == len(email)-1 || len(email) > 254 || strings.ContainsAny(email, " \t\r\n\x00/<>\"") {
+		return "", apperr.New(apperr.Invalid, "invalid_email", "This is not a person's e-mail address.",
+			"Send an address such as ana@example.com.")
+	}
+	return email, nil
 }
 
 // taken says what is taken and never by whom: it may be another tenant's.

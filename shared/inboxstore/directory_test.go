@@ -2,9 +2,6 @@ package inboxstore_test
 
 import (
 	"fmt"
-	"go/parser"
-	"go/token"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -162,30 +159,5 @@ func TestBounds(t *testing.T) {
 	wantKind(t, err, apperr.Conflict)
 	if got, err := w.Domains(t.Context(), orgA); err != nil || len(got) != inboxstore.MaxDomains {
 		t.Errorf("%d domains, %v", len(got), err)
-	}
-}
-
-func TestImports(t *testing.T) {
-	allowed := map[string]string{
-		"apperr": "the vocabulary of failures", "inbox": "implements its interfaces", "store": "the engine",
-	}
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range parsed.Imports {
-			room, ours := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), "github.com/buzon-mail/buzon/shared/")
-			if ours && allowed[room] == "" {
-				t.Errorf("%s imports %s: storage knows the domain and the engine only", f.Name(), room)
-			}
-		}
 	}
 }

@@ -68,11 +68,9 @@ func (s *Store) Email(ctx context.Context, ws, id string, body bool) (inbox.Emai
 				e = &row.Email
 			}
 		case bodySort:
-			row, err := store.Decode[inbox.Body](item, format)
-			if err != nil {
+			if b, err = decodeBody(item); err != nil {
 				return inbox.Email{}, nil, failed("body of "+id, err)
 			}
-			b = &row
 		}
 	}
 	if e == nil {

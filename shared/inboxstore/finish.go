@@ -60,7 +60,7 @@ func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string
 	b.replace(mailKey(next.Workspace, next.ID, docSort), revision, next)
 	b.drop(outboxKey(next.ID), store.Exists())
 	if p.Body != nil {
-		b.set(mailKey(next.Workspace, next.ID, bodySort), p.Body)
+		b.ops = append(b.ops, store.Put(encodeBody(mailKey(next.Workspace, next.ID, bodySort), p.Body), store.Condition{}))
 	}
 	if _, _, err := s.claimDigests(ctx, &b, next, msgKey); err != nil {
 		return inbox.Email{}, fmt.Errorf("digests: %w", err)

@@ -19,6 +19,7 @@ const (
 	fitURL          = 2048
 	linkBudget      = 150 << 10
 	fitCodes        = 50
+	fitOtherCodes   = 100
 	fitList         = 100
 	maxFilenameSize = 255
 )
@@ -46,6 +47,10 @@ func fit(e inbox.Email, attachmentsCut bool) inbox.Email {
 	f.left = linkBudget
 	e.Links = f.links(e.Links)
 	e.Codes = slices.Clone(e.Codes[:min(len(e.Codes), fitCodes)])
+	e.OtherCodes = slices.Clone(e.OtherCodes[:min(len(e.OtherCodes), fitOtherCodes)])
+	for i := range e.OtherCodes {
+		f.text(&e.OtherCodes[i], fitName)
+	}
 	for i := range e.Codes {
 		f.text(&e.Codes[i].Value, fitName)
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // format is the version that every row of this package is written with, and the newest that it reads. Version 1: JSON of the
-// types of package inbox and of the small records here, but for index rows (codec.go); fields are only added.
+// types of package inbox and of the small records here, but for index rows (codec.go) and bodies (body.go); fields are only
+// added.
 const format = 1
 
 // attempts bounds an optimistic write: whoever loses that often is told to come again.

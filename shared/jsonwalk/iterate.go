@@ -53,9 +53,6 @@ func (o *Object) next() (bool, error) {
 	return true, nil
 }
 
-// Err is the fault that ended the walk; nil when the object is sound.
-func (o *Object) Err() error { return o.err }
-
 // End checks that nothing but white space follows the object. It is called once Next has returned false.
 func (o *Object) End() error {
 	if o.err == nil && Space(o.data, o.at) != len(o.data) {

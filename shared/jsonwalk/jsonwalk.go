@@ -122,6 +122,16 @@ func digits(data []byte, at int) int {
 	return at
 }
 
+// plain is what stands for itself in a string: ASCII but for the quote, the backslash and controls. Nearly every byte is.
+//
+//nolint:gochecknoglobals // constant table
+var plain = func() (t [256]bool) {
+	for c := 0x20; c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
 // String checks the string that begins at data[at] and returns the index behind its closing quote.
 func String(data []byte, at int) (int, error) {
 	if at >= len(data) || data[at] != '"' {
@@ -129,6 +139,10 @@ func String(data []byte, at int) (int, error) {
 	}
 	at++
 	for at < len(data) {
+		if plain[data[at]] {
+			at++
+			continue
+		}
 		switch c := data[at]; {
 		case c == '"':
 			return at + 1, nil
@@ -140,8 +154,6 @@ func String(data []byte, at int) (int, error) {
 			at = n
 		case c < 0x20:
 			return at, ErrSyntax
-		case c < utf8.RuneSelf:
-			at++
 		default:
 			r, size := utf8.DecodeRune(data[at:])
 			if r == utf8.RuneError && size == 1 {

@@ -1,6 +1,7 @@
 package lambdaedge
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -109,7 +110,7 @@ func checkMessage(t *testing.T, name string, got seen) {
 	}
 	var m struct {
 		JSONRPC, Method string
-		Params          struct{ Name string }
+		Params          struct{ Name, URI string }
 	}
 	err := json.Unmarshal([]byte(got.body), &m)
 	if strings.HasSuffix(name, "malformed") {
@@ -121,8 +122,9 @@ func checkMessage(t *testing.T, name string, got seen) {
 	if err != nil || m.JSONRPC != "2.0" {
 		t.Fatalf("body %q: %v", got.body, err)
 	}
-	if strings.HasSuffix(name, "2026") && (got.header.Get("Mcp-Method") != m.Method || got.header.Get("Mcp-Name") != m.Params.Name) {
-		t.Errorf("headers say %q %q, body %q %q", got.header.Get("Mcp-Method"), got.header.Get("Mcp-Name"), m.Method, m.Params.Name)
+	named := cmp.Or(m.Params.Name, m.Params.URI)
+	if strings.HasSuffix(name, "2026") && (got.header.Get("Mcp-Method") != m.Method || got.header.Get("Mcp-Name") != named) {
+		t.Errorf("headers say %q %q, body %q %q", got.header.Get("Mcp-Method"), got.header.Get("Mcp-Name"), m.Method, named)
 	}
 	if got.target != "/mcp" {
 		t.Errorf("target = %q", got.target)

@@ -27,11 +27,6 @@ const (
 	KindSignature AttachmentKind = "signature" // S/MIME or PGP, not verified
 )
 
-// AttachmentKinds lists every kind.
-func AttachmentKinds() []AttachmentKind {
-	return []AttachmentKind{KindFile, KindInline, KindCalendar, KindMessage, KindTNEF, KindSignature}
-}
-
 // FileFlag is a fact about an attachment that speaks for caution.
 type FileFlag string
 
@@ -50,14 +45,6 @@ const (
 	FlagUnread           FileFlag = "unread"         // not opened or not decoded because of a limit
 	FlagNested           FileFlag = "nested"         // attached to an attached message
 )
-
-// FileFlags lists every flag.
-func FileFlags() []FileFlag {
-	return []FileFlag{
-		FlagDoubleExtension, FlagMacro, FlagArchive, FlagEncryptedArchive, FlagExecutable, FlagActiveContent, FlagTypeMismatch,
-		FlagDeceptiveName, FlagEncrypted, FlagExternal, FlagUnread, FlagNested,
-	}
-}
 
 // Attachment is a part that is not body text.
 type Attachment struct {

@@ -21,8 +21,8 @@ type block struct {
 
 // read walks the tree: texts become the body, everything else an attachment.
 func (p *parser) read(ctx context.Context, root *scan.Part) error {
-	w := &walker{p: p, ctx: ctx}
-	blocks := w.part(root, false)
+	w := &walker{p: p}
+	blocks := w.part(ctx, root, false)
 	if w.err != nil {
 		return w.err
 	}
@@ -52,6 +52,7 @@ func (p *parser) body(blocks []block) {
 		default:
 			text, md = appendText(text, plain), appendText(md, doc.Markdown)
 			sanitized = append(sanitized, doc.Sanitized)
+			p.shown += doc.Text + "\n"
 		}
 	}
 	m := p.msg

@@ -9,6 +9,7 @@ package mail
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/mail/clean"
@@ -21,7 +22,7 @@ import (
 
 // ParserVersion is raised with every change that reads some mail differently, so that stored results can be told apart and made
 // anew.
-const ParserVersion = 1
+const ParserVersion = 2
 
 // Limits bounds what is read of one mail. A zero field takes its default.
 type Limits struct {
@@ -115,6 +116,7 @@ type Message struct {
 	Snippet       string // the first 200 characters of the new text, one line
 	Attachments   []Attachment
 	Codes         []cue.Code
+	OtherCodes    []string // not listed as the mail's own, but secret as well: in quoted text, in another form, beyond the list
 	Links         []Link
 	Flags         Flags
 	Warnings      []Warning
@@ -206,7 +208,8 @@ type parser struct {
 	budget int // bytes that may still be decoded
 	parts  int
 	links  []markup.Link
-	cut    int // links that were not listed
+	cut    int    // links that were not listed
+	shown  string // what the HTML form says where Text is the plain form
 }
 
 // finish derives what depends on everything else.
@@ -219,7 +222,7 @@ func (p *parser) finish(raw []byte, root *scan.Part) {
 		fresh = m.Text
 	}
 	m.Snippet = snippet(fresh)
-	m.Codes = cue.Codes(m.Subject, fresh)
+	p.codes(fresh)
 	p.listLinks()
 	p.flags(root)
 	m.Content.Removed.Add(p.dec.Counts)
@@ -240,6 +243,28 @@ func (p *parser) finish(raw []byte, root *scan.Part) {
 	m.Warnings = p.warn.All()
 	m.Flags.Truncated = p.warn.Truncated()
 }
+
+// codes lists the codes of the new text. Those of the rest go into OtherCodes: the code of a quoted mail is not this mail's,
+// and the HTML form may hold one that the plain form left out, but whoever may not see codes may not see these either.
+func (p *parser) codes(fresh string) {
+	m := p.msg
+	found := cue.All(m.Subject, fresh)
+	listed := min(len(found), cue.Listed)
+	m.Codes, found = found[:listed:listed], found[listed:]
+	for _, text := range []string{m.Text, p.shown} {
+		if text != "" && text != fresh {
+			found = append(found, cue.All(m.Subject, text)...)
+		}
+	}
+	for _, c := range found {
+		known := slices.ContainsFunc(m.Codes, func(have cue.Code) bool { return have.Value == c.Value })
+		if !known && len(m.OtherCodes) < maxOtherCodes && !slices.Contains(m.OtherCodes, c.Value) {
+			m.OtherCodes = append(m.OtherCodes, c.Value)
+		}
+	}
+}
+
+const maxOtherCodes = 100
 
 const snippetRunes = 200
 

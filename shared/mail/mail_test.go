@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -298,6 +299,31 @@ func TestLinksAndCodes(t *testing.T) {
 	m = parse(t, "Subject: x\n\nSee (https://a.test/x), or https://b.test/y_(z).\nhttps://a.test/x")
 	if len(m.Links) != 2 || m.Links[0].URL != "https://a.test/x" || m.Links[1].URL != "https://b.test/y_(z)" {
 		t.Errorf("links %+v", m.Links)
+	}
+}
+
+// A caller who may not see codes may not see these either, so whoever masks must know them; they are not the mail's own.
+func TestOtherCodes(t *testing.T) {
+	recovery := "Subject: Your recovery codes\n\nYour recovery codes:\n"
+	for i := range 40 {
+		recovery += fmt.Sprintf("%d\n", 739201+i)
+	}
+	for _, c := range []struct {
+		name, mail    string
+		listed, other int
+	}{
+		{"quoted", "Subject: Re: x\n\nThanks\n\nOn Mon, Ada wrote:\n> Your verification code is 739201\n", 0, 1},
+		{"only in the HTML form", "Subject: x\nContent-Type: multipart/alternative; boundary=b\n\n--b\n\nUse a modern client.\n--b\nContent-Type: text/html\n\n<p>Your verification code is 739201</p>\n--b--\n", 0, 1},
+		{"in both forms", "Subject: x\nContent-Type: multipart/alternative; boundary=b\n\n--b\n\nYour code is 739201\n--b\nContent-Type: text/html\n\n<p>Your code is 739201</p>\n--b--\n", 1, 0},
+		{"more than are listed", recovery, cue.Listed, 30},
+		{"none", "Subject: x\n\nOrder 739201\n\nOn Mon, Ada wrote:\n> order 739201\n", 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := parse(t, c.mail)
+			if len(m.Codes) != c.listed || len(m.OtherCodes) != c.other || c.other > 0 && c.listed == 0 && m.OtherCodes[0] != "739201" {
+				t.Errorf("codes %+v, others %v, want %d and %d", m.Codes, m.OtherCodes, c.listed, c.other)
+			}
+		})
 	}
 }
 

@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"go/parser"
-	"go/token"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,32 +53,6 @@ func TestNewRefuses(t *testing.T) {
 		spoil(&d, &o)
 		if s, err := mcp.New(d, o); err == nil || s != nil {
 			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
-// TestImports holds the room to its arrows.
-func TestImports(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatal(len(files), err)
-	}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range f.Imports {
-			path, err := strconv.Unquote(i.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(path, ".") && path != "github.com/buzon-mail/buzon/shared/apperr" {
-				t.Errorf("%s imports %s: the protocol knows the standard library and apperr, so that others can serve their own API with it", file, path)
-			}
 		}
 	}
 }
@@ -320,11 +291,6 @@ func TestPooledBuffersStayApart(t *testing.T) {
 	}
 	wg.Wait()
 }
-
-type free struct{}
-
-func (free) Take(context.Context, string) mcp.Limit { return mcp.Limit{Allowed: true} }
-func (free) Peek(context.Context, string) mcp.Limit { return mcp.Limit{Allowed: true} }
 
 // echo returns the arguments themselves.
 type echo struct{}

@@ -41,10 +41,19 @@ func isToken68(s string) bool {
 		return false
 	}
 	for i := range len(body) {
-		c := body[i]
-		if !('a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("-._~+/", c) >= 0) {
+		if !token68[body[i]] {
 			return false
 		}
 	}
 	return true
 }
+
+// token68 is a table, because a token is some hundred bytes long and comes with every request.
+//
+//nolint:gochecknoglobals // constant table
+var token68 = func() (t [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/") {
+		t[c] = true
+	}
+	return t
+}()

@@ -67,6 +67,7 @@ func (c *Caller) workspaceRequired() error {
 	for _, w := range c.Workspaces {
 		e.Fixes = append(e.Fixes, "Send the header X-Workspace-Id: "+w.ID+" ("+w.Slug+").")
 	}
+	e.Fixes = append(e.Fixes, "An agent that sets no headers asks its user to set it where the client is configured.")
 	return e
 }
 

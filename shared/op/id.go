@@ -1,6 +1,10 @@
 package op
 
-import "github.com/buzon-mail/buzon/shared/apperr"
+import (
+	"strings"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+)
 
 // Sizes of identifiers, in bytes.
 const (
@@ -56,6 +60,15 @@ func ValidSlug(s string) bool {
 // ValidPathValue reports whether s may stand in a path: an id or a slug. Neither holds a slash, a dot, a percent sign or a
 // control character, so no value can reach another route.
 func ValidPathValue(s string) bool { return ValidID(s) || ValidSlug(s) }
+
+// Brief cuts a name that a caller made up before a reply repeats it, so that a reply can't be made huge.
+func Brief(name string) string {
+	const most = 64 // bytes
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "")
+}
 
 // NotFound is the answer to a path value that is neither an id nor a slug. It is the not_found of a missing thing: what
 // can't exist is answered like what doesn't, and nobody learns the shape of ids by probing.

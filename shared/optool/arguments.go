@@ -244,10 +244,10 @@ func (r *reader) unknown(name string) {
 		return // said already
 	}
 	message := "unknown argument"
-	if near := r.plan.nearest(brief(name)); near != "" {
+	if near := r.plan.nearest(op.Brief(name)); near != "" {
 		message += "; did you mean " + near + "?"
 	}
-	r.refuse(brief(name), message)
+	r.refuse(op.Brief(name), message)
 }
 
 func (r *reader) refuse(name, message string) {
@@ -261,15 +261,6 @@ func (r *reader) refuse(name, message string) {
 	if len(r.fault.Details) < maxDetails {
 		r.fault = r.fault.At("arguments."+name, message)
 	}
-}
-
-// brief cuts a name that a caller made up.
-func brief(name string) string {
-	const most = 64
-	if len(name) <= most {
-		return name
-	}
-	return strings.ToValidUTF8(name[:most], "")
 }
 
 // escape appends text as a query value (RFC 3986: all but unreserved characters are escaped; commas are kept, for they

@@ -22,20 +22,9 @@ type call struct {
 
 // CallTool runs one tool. What the caller can act on is a result with IsError that holds the problem document.
 func (t *Tools) CallTool(ctx context.Context, r *mcp.CallRequest) (*mcp.CallResult, error) {
-	caller, err := callerOf(r.Caller)
+	caller, own, err := t.admit(r)
 	if err != nil {
 		return nil, err
-	}
-	own, ok := t.byName[r.Name]
-	if !ok {
-		return nil, mcp.ErrUnknown
-	}
-	s := t.standing(caller, r.Header)
-	if !own.allows(s) {
-		return nil, mcp.ErrUnknown // before the scope, for its challenge would tell that the tool exists
-	}
-	if !s.scopes.Has(own.scope) {
-		return nil, &mcp.ScopeError{Scopes: []string{own.op.Scope}}
 	}
 	p, err := own.ready(t.options.BasePath)
 	if err != nil {
@@ -50,6 +39,33 @@ func (t *Tools) CallTool(ctx context.Context, r *mcp.CallRequest) (*mcp.CallResu
 		return t.confirmed(ctx, own, p, c, r)
 	}
 	return t.answer(own, c, t.run(ctx, own, p, c, r.Header))
+}
+
+// May returns what CallTool refuses a request with before it looks at its arguments: nil when the caller may use the tool,
+// mcp.ErrUnknown when there is none for it, *mcp.ScopeError when only the token's scopes are in the way. It is for whatever is
+// offered beside the tools and stands on them.
+func (t *Tools) May(r *mcp.CallRequest) error {
+	_, _, err := t.admit(r)
+	return err
+}
+
+func (t *Tools) admit(r *mcp.CallRequest) (*op.Caller, *tool, error) {
+	caller, err := callerOf(r.Caller)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, ok := t.byName[r.Name]
+	if !ok {
+		return nil, nil, mcp.ErrUnknown
+	}
+	s := t.standing(caller, r.Header)
+	if !own.allows(s) {
+		return nil, nil, mcp.ErrUnknown // before the scope, for its challenge would tell that the tool exists
+	}
+	if !s.scopes.Has(own.scope) {
+		return nil, nil, &mcp.ScopeError{Scopes: []string{own.op.Scope}}
+	}
+	return caller, own, nil
 }
 
 func (t *Tools) refuse(ctx context.Context, err error) *mcp.CallResult {

@@ -17,6 +17,11 @@ import (
 	"github.com/buzon-mail/buzon/shared/optool"
 )
 
+// asArguments is the one difference between a tool's answer and its route's: a fault is named as it was sent.
+var asArguments = strings.NewReplacer(
+	`"location":"query.`, `"location":"arguments.`, `"location":"body.`, `"location":"arguments.`, `"location":"path.`, `"location":"arguments.`,
+	`"location":"body"`, `"location":"arguments"`)
+
 func TestToolAnswersAsItsRoute(t *testing.T) {
 	w := newWorld(t)
 	w.raw = json.RawMessage(`{"a":"<&>"}`)
@@ -48,7 +53,7 @@ func TestToolAnswersAsItsRoute(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := w.must(t, tt.tool, tt.arguments)
 			want := w.http(tt.method, "/api/v1"+tt.target, tt.body)
-			if got.json != want.Body.String() || got.isError != (want.Code >= 400) {
+			if got.json != asArguments.Replace(want.Body.String()) || got.isError != (want.Code >= 400) {
 				t.Errorf("tool  %t %s\nroute %d %s", got.isError, got.json, want.Code, want.Body)
 			}
 		})
@@ -208,6 +213,10 @@ func TestWhoMayCall(t *testing.T) {
 			}
 			if got := errors.As(err, &scope); got != tt.scope || (got && len(scope.Scopes) != 1) {
 				t.Errorf("scope: %v", err)
+			}
+			may := w.tools.May(&mcp.CallRequest{Caller: tt.caller, Name: tt.tool})
+			if errors.Is(may, mcp.ErrUnknown) != tt.unknown || errors.As(may, &scope) != tt.scope || (may == nil) == (tt.unknown || tt.scope) {
+				t.Errorf("may: %v", may)
 			}
 		})
 	}

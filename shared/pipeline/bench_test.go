@@ -24,7 +24,7 @@ func body(n int) string {
 }
 
 // BenchmarkAcceptToProcessed is one mail of 20 KB from the accept path to its final state, on the engines of the local
-// process, with 64 senders at once. Budget: 500 mails a second on one core (DESIGN.md §12), which is "unsynced": the other
+// process, with 64 senders at once. Budget: 500 mails a second on one core, which is "unsynced": the other
 // measures the disk, ten to twenty flushes a mail, shared between mails that are on their way at once.
 func BenchmarkAcceptToProcessed(b *testing.B) {
 	b.Run("synced", func(b *testing.B) { acceptToProcessed(b, false) })

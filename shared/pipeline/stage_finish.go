@@ -17,6 +17,7 @@ func (r *run) finish(ctx context.Context) error {
 		r.fail(reasonRefused)
 		r.email.Content, r.email.BodyKey, r.email.Attachments, r.key = inbox.Content{}, "", 0, ""
 		r.email.Signals, r.email.Codes, r.email.Links, r.email.Flags = nil, nil, nil, nil
+		r.email.OtherCodes = nil
 		r.body, r.attachments = nil, nil
 		err = r.store(ctx)
 	}

@@ -60,6 +60,7 @@ func (r *run) cut(limit int) bool {
 	cut = shorten(&e.Warnings, limit) || cut
 	cut = shorten(&e.Signals, limit) || cut
 	cut = shorten(&e.Codes, limit) || cut
+	cut = shorten(&e.OtherCodes, limit) || cut
 	cut = shorten(&e.Links, limit) || cut
 	cut = shorten(&e.Flags, limit+1) || cut
 	for i := range e.Links {

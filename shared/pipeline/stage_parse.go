@@ -28,6 +28,7 @@ func (r *run) parse(ctx context.Context) error {
 		r.email.Content = reading.Content
 		r.email.Warnings = append(r.email.Warnings, reading.Warnings...)
 		r.email.Signals, r.email.Codes, r.email.Links = reading.Signals, reading.Codes, reading.Links
+		r.email.OtherCodes = reading.OtherCodes
 	case ctx.Err() != nil: // we are stopping; that is not the mail's fault
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):

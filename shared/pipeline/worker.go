@@ -124,7 +124,7 @@ func (w *Worker) mail(ctx context.Context, id string, attempt int, from origin) 
 	w.deps.Logger.Info("pipeline: mail",
 		slog.String("email", id), slog.String("inbox", email.Inbox), slog.String("workspace", email.Workspace),
 		slog.String("outcome", r.outcome()), slog.String("reason", r.email.Reason), slog.Int64("bytes", email.Size),
-		slog.Int("attempt", attempt), slog.Duration("took", w.deps.Clock().Sub(began)))
+		slog.Int("attempt", attempt), slog.Int64("us", w.deps.Clock().Sub(began).Microseconds()))
 	return nil
 }
 
@@ -147,7 +147,7 @@ type run struct {
 	attachments []inbox.Attachment
 }
 
-// stages are in the order of DESIGN.md §8. A stage that finds the mail unreadable calls fail; those after it have nothing
+// stages are in the order in which each needs what the one before it found. A stage that finds the mail unreadable calls fail; those after it have nothing
 // to do then, and finish stores what there is.
 func (r *run) stages(ctx context.Context) error {
 	r.stage = "look back"

@@ -2,10 +2,7 @@ package ratelimit_test
 
 import (
 	"fmt"
-	"go/parser"
-	"go/token"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -226,19 +223,6 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		if _, err := ratelimit.New(o); err == nil {
 			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
-// TestImports holds the room to its arrows: of the project it knows mcp, for the shape of a limit, and nothing else.
-func TestImports(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "ratelimit.go", nil, parser.ImportsOnly)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, i := range f.Imports {
-		if strings.Contains(i.Path.Value, ".") && i.Path.Value != `"github.com/buzon-mail/buzon/shared/mcp"` {
-			t.Errorf("ratelimit imports %s", i.Path.Value)
 		}
 	}
 }

@@ -44,27 +44,33 @@ func (c *call) readQuery() error {
 	if raw == "" {
 		return nil
 	}
-	fault := apperr.New(apperr.Invalid, "", "The query is not valid.", allowedQuery(c.bound.params))
+	var fault *apperr.Error // made with the first fault: most queries have none
+	refuse := func(location, message string) {
+		if fault == nil {
+			fault = apperr.New(apperr.Invalid, "", "The query is not valid.", allowedQuery(c.bound.params))
+		}
+		fault = fault.At(location, message)
+	}
 	c.query = make(pairs, 0, min(1+strings.Count(raw, "&"), maxQuery))
-	for raw != "" && len(fault.Details) < maxDetails {
+	for raw != "" && (fault == nil || len(fault.Details) < maxDetails) {
 		var part string
 		part, raw, _ = strings.Cut(raw, "&")
 		if len(c.query) == maxQuery {
-			fault = fault.At("query", "too many parameters")
+			refuse("query", "too many parameters")
 			break
 		}
 		p, err := decode(part)
 		if err != nil {
-			fault = fault.At("query", "not a valid query string")
+			refuse("query", "not a valid query string")
 			continue
 		}
 		if message := c.judge(p); message != "" {
-			fault = fault.At("query."+brief(p.name), message)
+			refuse("query."+op.Brief(p.name), message)
 			continue
 		}
 		c.query = append(c.query, p)
 	}
-	if len(fault.Details) > 0 {
+	if fault != nil {
 		return fault
 	}
 	return nil
@@ -109,15 +115,6 @@ func allowedQuery(params []parameter) string {
 		names[i] = p.name
 	}
 	return "The parameters are: " + strings.Join(names, ", ") + "."
-}
-
-// brief cuts a name that a caller made up, so that a reply can't be made huge.
-func brief(name string) string {
-	const most = 64
-	if len(name) <= most {
-		return name
-	}
-	return strings.ToValidUTF8(name[:most], "")
 }
 
 // body is a request body in memory.

@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/op"
 )
 
 // statuses is the one table from kind to HTTP status. A kind without an entry would be status 0, which a test refuses.
@@ -62,7 +64,7 @@ func (a *API) document(ctx context.Context, e *apperr.Error) []byte {
 	status := statuses[e.Kind]
 	p := Problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Public,
-		Kind: e.Kind.String(), Code: e.Name(), Fixes: e.Fixes, Errors: e.Details, Scopes: e.Scopes,
+		Kind: e.Kind.String(), Code: e.Name(), Fixes: e.Fixes, Errors: located(ctx, e.Details), Scopes: e.Scopes,
 		RequestID: a.deps.RequestID(ctx),
 	}
 	var buf bytes.Buffer
@@ -72,6 +74,26 @@ func (a *API) document(ctx context.Context, e *apperr.Error) []byte {
 		return []byte(`{"type":"about:blank","status":500,"kind":"internal","code":"internal"}`)
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+// located names faults as the caller of this surface sent them: a tool has arguments, and knows neither query nor body.
+func located(ctx context.Context, details []apperr.Detail) []apperr.Detail {
+	if op.SurfaceFrom(ctx) != op.SurfaceMCP {
+		return details
+	}
+	named := make([]apperr.Detail, len(details))
+	for i, d := range details {
+		where, name, _ := strings.Cut(d.Location, ".")
+		switch where {
+		case "header":
+			name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+			fallthrough
+		case "query", "path", "body":
+			d.Location = strings.TrimSuffix("arguments."+name, ".")
+		}
+		named[i] = d
+	}
+	return named
 }
 
 // insider is the ResponseWriter of an in-process caller that acts on a failure and need not read it back from its document.

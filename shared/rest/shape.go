@@ -9,6 +9,7 @@ import (
 
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/jsonwalk"
+	"github.com/buzon-mail/buzon/shared/op"
 )
 
 // shape is what the strict walk knows of a value: which members an object may have. Types and bounds are huma's business.
@@ -202,9 +203,9 @@ func (w *walker) refuse(name, message, fix string) {
 	}
 	location := "body"
 	for _, p := range w.path {
-		location += "." + brief(p)
+		location += "." + op.Brief(p)
 	}
-	w.fault = w.fault.At(location+"."+brief(name), message)
+	w.fault = w.fault.At(location+"."+op.Brief(name), message)
 	if !slices.Contains(w.fault.Fixes, fix) && len(w.fault.Fixes) < maxDetails {
 		w.fault.Fixes = append(w.fault.Fixes, fix)
 	}

@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -45,6 +46,14 @@ func TestTime(t *testing.T) {
 	} {
 		if got, err := json.Marshal(rest.Time{Time: at}); err != nil || string(got) != want {
 			t.Errorf("%s, %v; want %s", got, err, want)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 10_000 {
+		at := time.Unix(random.Int64N(253_402_300_800+62_167_219_200)-62_167_219_200, random.Int64N(1e9)) // years 0 to 9999
+		want := at.UTC().Format(`"2006-01-02T15:04:05.000Z"`)
+		if got, err := (rest.Time{Time: at}).MarshalJSON(); err != nil || string(got) != want {
+			t.Fatalf("%s, %v; want %s", got, err, want)
 		}
 	}
 	if _, err := json.Marshal(rest.Time{Time: time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil {

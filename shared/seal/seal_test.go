@@ -7,11 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"go/parser"
-	"go/token"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -438,20 +435,6 @@ func FuzzParseRoots(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestImports(t *testing.T) {
-	for _, name := range []string{"seal.go", "roots.go"} {
-		f, err := parser.ParseFile(token.NewFileSet(), filepath.Clean(name), nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, spec := range f.Imports {
-			if strings.Contains(spec.Path.Value, ".") {
-				t.Errorf("%s imports %s: keys touch the standard library only", name, spec.Path.Value)
-			}
-		}
-	}
 }
 
 func BenchmarkSeal(b *testing.B) {

@@ -66,7 +66,7 @@ type Server struct {
 	opts  Options
 	inner *smtp.Server
 	door  *door
-	base  context.Context // parent of every call to the Acceptor; ends when Shutdown gives up waiting
+	base  context.Context //nolint:containedctx // parent of every call to the Acceptor, for go-smtp hands none on; ends when Shutdown gives up waiting
 	abort context.CancelFunc
 
 	mu        sync.Mutex

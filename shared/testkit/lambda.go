@@ -22,7 +22,10 @@ import (
 type Lambda struct {
 	mu     sync.Mutex // one invocation at a time
 	next   chan invocation
+	polled chan struct{} // closed when the bootstrap first asks for an event
 	dead   chan struct{}
+	cmd    *exec.Cmd
+	server *http.Server
 	output *lockedBuffer
 	count  int
 }
@@ -41,30 +44,60 @@ type reply struct {
 // StartLambda starts the program with a bare environment plus env (KEY=value) and ends it with the test.
 func StartLambda(t testing.TB, bootstrap string, env ...string) *Lambda {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := RunLambda(bootstrap, t.TempDir(), env...)
 	if err != nil {
-		t.Fatalf("listen: %v", err)
+		t.Fatal(err)
 	}
-	l := &Lambda{next: make(chan invocation), dead: make(chan struct{}), output: &lockedBuffer{}}
-	server := &http.Server{Handler: l.handler(), ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(listener) }()
-	cmd := exec.Command(bootstrap)
-	cmd.Env = append([]string{
-		"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "HOME=" + t.TempDir(),
-		"AWS_LAMBDA_RUNTIME_API=" + listener.Addr().String(), "AWS_LAMBDA_FUNCTION_NAME=api", "AWS_REGION=eu-west-1",
-	}, env...)
-	cmd.Stdout, cmd.Stderr = l.output, l.output
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start %s: %v", bootstrap, err)
-	}
-	go func() { _ = cmd.Wait(); close(l.dead) }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-l.dead
-		_ = server.Close()
-	})
+	t.Cleanup(l.Close)
 	return l
 }
+
+// RunLambda is StartLambda outside of a test: whoever calls it closes it. folder is the program's home and temporary folder.
+func RunLambda(bootstrap, folder string, env ...string) (*Lambda, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	l := &Lambda{
+		next: make(chan invocation), polled: make(chan struct{}), dead: make(chan struct{}), output: &lockedBuffer{},
+		cmd: exec.Command(bootstrap),
+	}
+	l.server = &http.Server{Handler: l.handler(), ReadHeaderTimeout: time.Minute}
+	go func() { _ = l.server.Serve(listener) }()
+	l.cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "TMPDIR=" + folder, "HOME=" + folder,
+		"AWS_LAMBDA_RUNTIME_API=" + listener.Addr().String(), "AWS_LAMBDA_FUNCTION_NAME=api", "AWS_REGION=eu-west-1",
+	}, env...)
+	l.cmd.Stdout, l.cmd.Stderr = l.output, l.output
+	if err := l.cmd.Start(); err != nil {
+		_ = l.server.Close()
+		return nil, fmt.Errorf("start %s: %w", bootstrap, err)
+	}
+	go func() { _ = l.cmd.Wait(); close(l.dead) }()
+	return l, nil
+}
+
+// Close kills the program, as the real service does.
+func (l *Lambda) Close() {
+	_ = l.cmd.Process.Kill()
+	<-l.dead
+	_ = l.server.Close()
+}
+
+// Ready waits until the program first asks for an event: its initialization is over.
+func (l *Lambda) Ready(ctx context.Context) error {
+	select {
+	case <-l.polled:
+		return nil
+	case <-l.dead:
+		return fmt.Errorf("the bootstrap ended: %s", l.Output())
+	case <-ctx.Done():
+		return fmt.Errorf("the bootstrap does not poll: %w: %s", ctx.Err(), l.Output())
+	}
+}
+
+// PID is the program's process id.
+func (l *Lambda) PID() int { return l.cmd.Process.Pid }
 
 // Invoke sends one event and waits for the reply. An error reply of the function is an error.
 func (l *Lambda) Invoke(ctx context.Context, event []byte) ([]byte, error) {
@@ -96,8 +129,10 @@ func (l *Lambda) handler() http.Handler {
 	const base = "/2018-06-01/runtime/"
 	waiting := map[string]invocation{}
 	var mu sync.Mutex
+	var first sync.Once
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+base+"invocation/next", func(w http.ResponseWriter, r *http.Request) {
+		first.Do(func() { close(l.polled) })
 		select {
 		case call := <-l.next:
 			mu.Lock()

@@ -1,4 +1,6 @@
-// Package derived makes the files that are derived from the code, by their path below the module's root.
+// Package derived makes the files that are derived from the code, by their path below the module's root: the tools, the OpenAPI
+// document, the sample mails as the pipeline leaves them. It runs at build time and in a test that compares; it must know no
+// clock, no randomness and no place but what it is given, or the files would differ each time.
 package derived
 
 import (

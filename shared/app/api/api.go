@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/emulator"
+	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/awsclient"
 	"github.com/buzon-mail/buzon/shared/config"
@@ -32,7 +33,7 @@ func (f *Function) Close() error { return f.close() }
 
 // New makes the function. Log lines go to out; build is the version of the build.
 func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Function, error) {
-	log := slog.New(slog.NewJSONHandler(out, nil))
+	log := jsonlog.New(out)
 	if build == "" {
 		build = web.Unreleased
 	}

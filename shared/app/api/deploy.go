@@ -13,7 +13,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/app/vault"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/awsclient"
-	"github.com/buzon-mail/buzon/shared/blob/bucket"
+	bucket "github.com/buzon-mail/buzon/shared/blob/s3"
 	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/lambdaedge"

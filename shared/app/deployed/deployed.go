@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/awsclient"
-	"github.com/buzon-mail/buzon/shared/blob/bucket"
+	bucket "github.com/buzon-mail/buzon/shared/blob/s3"
 	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/store/dynamo"

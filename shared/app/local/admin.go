@@ -83,7 +83,7 @@ func (c call) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e := apperr.From(err)
 	if e.Kind == apperr.Internal {
-		e.Public = err.Error() // only the owner of the machine can open the socket
+		e.Public = err.Error() //nolint:leakederror // only the owner of the data folder can open the socket
 	}
 	w.WriteHeader(http.StatusUnprocessableEntity)
 	_ = json.NewEncoder(w).Encode(refusal{e.Kind.String(), e.Public, e.Fixes})

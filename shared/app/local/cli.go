@@ -37,6 +37,7 @@ type grammar struct {
 	Event  eventCommand  `cmd:"" help:"Fill the tokens into an event file for the emulated Lambda function and print it."`
 	Secret secretCommand `cmd:"" help:"Secrets of a deployed service."`
 	Backup backupCommand `cmd:"" help:"Write store, blobs and secrets into one tar archive. The service may run."`
+	Check  checkCommand  `cmd:"" help:"Check any MCP server in the world from outside. Exit code: 0 nothing failed, 1 something did, 2 it could not be checked."`
 }
 
 type orgCommand struct {
@@ -51,13 +52,14 @@ type domainCommand struct {
 func Main(ctx context.Context, p Process) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once; accepted mail survives that
 	var g grammar
 	exit := -1
 	parser, err := kong.New(&g, kong.Name("buzon"), kong.UsageOnError(), kong.Writers(p.Stdout, p.Stderr),
 		kong.Description("Buzón: an autonomous inbox that agents operate. Settings come from the environment, see README.md."),
 		kong.Exit(func(code int) { exit = code }), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(&p))
 	if err != nil {
-		_, _ = fmt.Fprintln(p.Stderr, err)
+		report(p.Stderr, err)
 		return 2
 	}
 	parsed, err := parser.Parse(p.Args)
@@ -65,25 +67,21 @@ func Main(ctx context.Context, p Process) int {
 	case exit >= 0: // --help
 		return exit
 	case err != nil:
-		_, _ = fmt.Fprintf(p.Stderr, "buzon: %v. See buzon --help.\n", err)
+		report(p.Stderr, fmt.Errorf("%w; see buzon --help", err))
 		return 2
 	}
-	if err := parsed.Run(); err != nil {
-		report(p.Stderr, err)
-		return 1
-	}
-	return 0
+	return p.status(parsed.Run())
 }
 
 // report says what failed and what to do about it.
 func report(w io.Writer, err error) {
 	var e *apperr.Error
 	if !errors.As(err, &e) {
-		_, _ = fmt.Fprintln(w, "buzon:", err)
+		_, _ = fmt.Fprintln(w, "buzon:", err) //nolint:leakederror // the terminal of whoever runs the command, who may read everything
 		return
 	}
 	_, _ = fmt.Fprintln(w, "buzon:", e.Public)
-	if cause := errors.Unwrap(e); cause != nil { // whoever runs the command may read everything
+	if cause := errors.Unwrap(e); cause != nil {
 		_, _ = fmt.Fprintln(w, "  because:", cause)
 	}
 	for _, d := range e.Details {
@@ -132,9 +130,9 @@ func (c domainAddCommand) Run(ctx context.Context, p *Process) error {
 }
 
 type tokenCommand struct {
-	Email     string        `arg:"" help:"Of the person."`
-	Scope     []string      `help:"Scopes; all that the role allows when absent." sep:","`
-	Workspace string        `help:"Id or slug of the default workspace; needed by nobody who has only one."`
+	Email     string        `arg:"" help:"Of a member, as owner@acme.test."`
+	Scope     []string      `help:"Scopes, as emails:read; all that the role allows when absent." sep:","`
+	Workspace string        `help:"Id or slug of the workspace that requests without X-Workspace-Id act in; who reaches only one need not say."`
 	TTL       time.Duration `default:"1h" help:"How long it lives, at most 24h."`
 }
 

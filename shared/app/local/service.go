@@ -1,5 +1,5 @@
 // Package local is the whole service in one process: HTTP, SMTP and the worker over the embedded engine, and the buzon
-// command line. Everything lies in one data folder.
+// command line. Everything lies in one data folder. It must know neither Lambda nor an engine that needs another machine.
 package local
 
 import (
@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/blob/dir"
 	"github.com/buzon-mail/buzon/shared/config"
@@ -77,7 +78,7 @@ func New(cfg *config.Local, opts Options) (_ *Service, err error) {
 	if opts.Build == "" {
 		opts.Build = web.Unreleased
 	}
-	s := &Service{cfg: cfg, opts: opts, version: opts.Build, log: slog.New(slog.NewJSONHandler(opts.Log, nil)), origin: cfg.PublicURL}
+	s := &Service{cfg: cfg, opts: opts, version: opts.Build, log: jsonlog.New(opts.Log), origin: cfg.PublicURL}
 	if err := prepare(cfg.DataDir); err != nil {
 		return nil, err
 	}
@@ -244,7 +245,7 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	sweeper.Go(func() { s.sweep(work) })
 	go func() { worker <- runner.Run(work) }()
 	verbs := s.admin.serveAdmin(adminListener)
-	go func() { failures <- serving("HTTP", site.Serve(s.http)) }()
+	go func() { failures <- serving("HTTP", site.Serve(stallListener{s.http})) }()
 	go func() { failures <- serving("SMTP", mail.Serve(s.smtp)) }()
 	stop = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

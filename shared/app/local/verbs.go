@@ -46,6 +46,7 @@ type OrganizationReply struct {
 }
 
 // CreateOrganization makes an organization. It can be repeated after a failure half-way: what is there already is taken up.
+// The owner is looked at first, so that a wrong address leaves no organization without anybody in it.
 func (a *admin) CreateOrganization(ctx context.Context, r OrganizationRequest) (OrganizationReply, error) {
 	if r.Name == "" {
 		r.Name = r.Slug
@@ -53,6 +54,9 @@ func (a *admin) CreateOrganization(ctx context.Context, r OrganizationRequest) (
 	now := a.clock().UTC()
 	reply := OrganizationReply{}
 	var err error
+	if r.Owner, err = a.stranger(ctx, r.Owner); err != nil {
+		return reply, err
+	}
 	if reply.Organization, err = a.organization(ctx, r, now); err != nil {
 		return reply, err
 	}
@@ -61,6 +65,23 @@ func (a *admin) CreateOrganization(ctx context.Context, r OrganizationRequest) (
 	}
 	reply.Owner, err = a.owner(ctx, reply.Organization.ID, r.Owner, now)
 	return reply, err
+}
+
+// stranger is an address that nobody has yet: a person belongs to one organization.
+func (a *admin) stranger(ctx context.Context, email string) (string, error) {
+	email, err := inboxstore.NormalEmail(email)
+	if err != nil {
+		return "", err
+	}
+	_, err = a.store.UserByEmail(ctx, email)
+	switch {
+	case err == nil:
+		return "", apperr.New(apperr.Conflict, "taken", email+" is a member of an organization already.",
+			"Name another address: a person belongs to one organization.")
+	case apperr.Is(err, apperr.NotFound):
+		return email, nil
+	}
+	return "", err
 }
 
 // organization takes up one without members, which is what a failure half-way leaves; any other is somebody's.
@@ -107,7 +128,7 @@ func (a *admin) owner(ctx context.Context, org, email string, now time.Time) (in
 	if err != nil {
 		return inbox.Member{}, err
 	}
-	m := inbox.Member{User: id, Email: strings.ToLower(email), Organization: org, Role: inbox.RoleOwner, CreatedAt: now}
+	m := inbox.Member{User: id, Email: email, Organization: org, Role: inbox.RoleOwner, CreatedAt: now}
 	return m, a.store.CreateMember(ctx, m)
 }
 
@@ -126,6 +147,9 @@ type DomainReply struct {
 // AddDomain assigns a domain.
 func (a *admin) AddDomain(ctx context.Context, r DomainRequest) (DomainReply, error) {
 	o, err := a.store.OrganizationBySlug(ctx, r.Organization)
+	if apperr.Is(err, apperr.NotFound) {
+		err = apperr.New(apperr.NotFound, "", "There is no organization "+r.Organization+".", "Create it: buzon org create SLUG --owner EMAIL.")
+	}
 	if err != nil {
 		return DomainReply{}, err
 	}
@@ -158,6 +182,10 @@ func (a *admin) Token(ctx context.Context, r TokenRequest) (TokenReply, error) {
 		return TokenReply{}, apperr.New(apperr.Invalid, "", "A token lives at most 24h.", "Choose --ttl between 1s and 24h.")
 	}
 	m, err := a.store.UserByEmail(ctx, r.Email)
+	if apperr.Is(err, apperr.NotFound) {
+		err = apperr.New(apperr.NotFound, "", "Nobody here has the address "+r.Email+".",
+			"Name the owner that `buzon org create` was given, or a person of the demo such as owner@acme.test.")
+	}
 	if err != nil {
 		return TokenReply{}, err
 	}
@@ -211,7 +239,11 @@ func chosen(p inbox.Principal, ref string) (string, error) {
 			return w.Workspace.ID, nil
 		}
 	}
-	return "", apperr.New(apperr.NotFound, "", "The person reaches no such workspace.")
+	e := apperr.New(apperr.NotFound, "", "The person reaches no such workspace.")
+	for _, w := range p.Workspaces {
+		e.Fixes = append(e.Fixes, "Use "+w.Workspace.Slug+" ("+w.Workspace.ID+").")
+	}
+	return "", e
 }
 
 // mint signs a token of the command line; its grant is the person's own, so its rate limit is too.

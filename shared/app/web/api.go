@@ -1,6 +1,6 @@
 // Package web joins the rooms into the service's HTTP side: the MCP endpoint, the REST API, the metadata of the protected
 // resource, downloads and the health check, over whatever engines it is given. The Lambda function and the local process
-// serve the same handler.
+// serve the same handler. It chooses no engine and must know neither Lambda nor the command line.
 package web
 
 import (
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/inboxmcp"
 	"github.com/buzon-mail/buzon/shared/inboxops"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/mcp"
@@ -27,6 +28,9 @@ import (
 
 // Unreleased is the version of a build that was given none.
 const Unreleased = "0.0.0-dev"
+
+// untrustedMetaKey is the key in a result's _meta for the pointers to third-party text.
+const untrustedMetaKey = "io.github.buzon-mail/untrusted"
 
 // Deps is what the handler stands on.
 type Deps struct {
@@ -176,13 +180,20 @@ func (b *builder) mcp(routes *rest.API) (*mcp.Server, error) {
 		return nil, fmt.Errorf("web: %w", err)
 	}
 	tools, err := optool.New(b.catalogue, routes, segments, optool.Options{
-		UntrustedMetaKey: "io.github.buzon-mail/untrusted", WorkspaceHeader: rest.WorkspaceHeader, BasePath: inboxops.BasePath,
+		UntrustedMetaKey: untrustedMetaKey, WorkspaceHeader: rest.WorkspaceHeader, BasePath: inboxops.BasePath,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("web: %w", err)
+	}
+	offers, err := inboxmcp.New(tools, inboxmcp.Options{
+		UntrustedMetaKey: untrustedMetaKey, PerMinute: b.PerMinute, OutwardMinute: b.OutwardMinute,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("web: %w", err)
 	}
 	endpoint, err := mcp.New(mcp.Deps{
-		Authenticator: forMCP{b.identity}, Challenger: b.resource, Limiter: b.limiter, Tools: tools, Logger: b.Logger,
+		Authenticator: forMCP{b.identity}, Challenger: b.resource, Limiter: b.limiter, Tools: tools,
+		Resources: offers, Prompts: offers, Completer: offers, Logger: b.Logger,
 		Sealer: b.Seal.Purpose("mcp"), RequestID: b.ids.RequestID, Now: b.Clock, Rand: b.Random,
 	}, mcp.Options{
 		Name: "buzon", Title: "Buzón", Version: b.Version, Instructions: instructions,

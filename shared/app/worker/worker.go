@@ -19,7 +19,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/pipeline"
 	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 	"github.com/buzon-mail/buzon/shared/queue"
-	"github.com/buzon-mail/buzon/shared/queue/sqsqueue"
+	sqsqueue "github.com/buzon-mail/buzon/shared/queue/sqs"
 )
 
 const (

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/buzon-mail/buzon/shared/lambdaedge"
 )
@@ -234,13 +233,13 @@ func joined(query url.Values) map[string]string {
 	return m
 }
 
-// encode is a body as JSON can carry it. Text that is no UTF-8 loses the bytes that are not.
+// encode is a body as JSON can carry it. In text that is no UTF-8 each byte that is not becomes U+FFFD, as encoding/json has it.
 func encode(body []byte, text bool) (string, bool) {
 	if len(body) == 0 {
 		return "", false
 	}
 	if text {
-		return strings.ToValidUTF8(string(body), string(utf8.RuneError)), false
+		return string([]rune(string(body))), false
 	}
 	return base64.StdEncoding.EncodeToString(body), true
 }

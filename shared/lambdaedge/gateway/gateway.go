@@ -3,24 +3,24 @@
 // loses and renames on both ways. It is an http.Handler, to stand behind a listener, and an http.RoundTripper, to stand in a
 // client. It knows nothing of what is behind the function, and nothing that is shipped imports it.
 //
-// What each door does, with the source row (../shared/reference/aws.md):
+// What each door does:
 //
-//	quirk                                                          function URL   HTTP API    REST API    source
-//	header names in lower case, repeated ones joined with ","      yes            yes         no          section 2, "headers in"
-//	headers hold the last of several, multiValueHeaders all        no             no          yes         section 1.3
-//	cookies                                                        both places    cookies[]   header      section 2, "cookies in"
-//	path                                                           encoded        decoded, cut at a decoded "?"  encoded  section 2, "rawPath/path"
-//	query                                                          encoded        encoded     decoded maps only  section 2, "query"
-//	stage before the path, gone in the event                       no             no          on execute-api  section 2, "path prefix"
-//	body as base64                                                 by type        by type     by binaryMediaTypes  section 2, below the table
-//	event over 6 MB (base64 counts) refused                        yes            yes         yes         section 2, "request/response"
-//	body over 10 MB refused                                        no             yes         yes         section 2, "request/response"
-//	request line and headers over 10,240 bytes refused             no             yes         no          section 2, "headers in"
-//	reply over 6 MB is an error that says nothing                  yes            yes         yes         section 2, "request/response"
-//	the door ends the wait                                         no             30 s        29 s        section 2, "time"
-//	WWW-Authenticate renamed                                       yes            yes (unsettled: the worse is assumed)  yes  section 2.1
-//	x-amzn-remapped-* of the function's own is a 500               yes            no          no          section 2.1
-//	Set-Cookie only from cookies[], multiValueHeaders ignored      yes            yes         no          section 2, "response rules"
+//	quirk                                                          function URL   HTTP API    REST API
+//	header names in lower case, repeated ones joined with ","      yes            yes         no
+//	headers hold the last of several, multiValueHeaders all        no             no          yes
+//	cookies                                                        both places    cookies[]   header
+//	path                                                           encoded        decoded, cut at a decoded "?"  encoded
+//	query                                                          encoded        encoded     decoded maps only
+//	stage before the path, gone in the event                       no             no          on execute-api
+//	body as base64                                                 by type        by type     by binaryMediaTypes
+//	event over 6 MB (base64 counts) refused                        yes            yes         yes
+//	body over 10 MB refused                                        no             yes         yes
+//	request line and headers over 10,240 bytes refused             no             yes         no
+//	reply over 6 MB is an error that says nothing                  yes            yes         yes
+//	the door ends the wait                                         no             30 s        29 s
+//	WWW-Authenticate renamed                                       yes            yes (unsettled: the worse is assumed)  yes
+//	x-amzn-remapped-* of the function's own is a 500               yes            no          no
+//	Set-Cookie only from cookies[], multiValueHeaders ignored      yes            yes         no
 //	base64 reply decoded                                           yes            yes         if Accept is a binary type  API Gateway's guide
 //
 // A client that leaves does not end the invocation: Lambda does not cancel.
@@ -130,6 +130,11 @@ func (g *Gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		defer func() { _ = r.Body.Close() }() // http.RoundTripper: always, also when the door refuses
 	}
+	asked := r
+	if r.Method == "" { // http.Request: for a client it means GET
+		r = r.Clone(r.Context())
+		r.Method = http.MethodGet
+	}
 	a := g.pass(r)
 	if a.err != nil {
 		return nil, a.err
@@ -138,7 +143,7 @@ func (g *Gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 		a.body = nil
 	}
 	return &http.Response{
-		StatusCode: a.status, Status: fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), Header: a.header, Request: r,
+		StatusCode: a.status, Status: fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), Header: a.header, Request: asked,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: int64(len(a.body)), Body: io.NopCloser(bytes.NewReader(a.body)),
 	}, nil
 }

@@ -402,6 +402,8 @@ func TestListener(t *testing.T) {
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("POST", "/mcp", "a=1", "text/plain", "hola", "v")
 	f.Add("GET", "/a b/100%/x?y", "%zz", "", "", "a,b")
+	f.Add("POST", "/mcp", "", "text/plain", "\xf3\xf3\xf3a", "v")
+	f.Add("", "/mcp", "", "", "", "")
 	f.Add("PUT", "/ñ", "x;y", "image/png", "\xff\xfe", "=?base64?SGVsbG8=?=")
 	f.Fuzz(func(t *testing.T, method, path, query, kind, body, value string) {
 		for _, d := range doors() {

@@ -73,14 +73,17 @@ func CutRunes(s string, n int) string {
 }
 
 // plain reports whether nothing needs doing: printable ASCII, and LF and tab when they may stay.
-func plain(s string, lines bool) bool {
+func plain(s string, lines bool) bool { return plainRun(s, lines) == len(s) }
+
+// plainRun is how many bytes at the start of s need nothing done.
+func plainRun(s string, lines bool) int {
 	for i := range len(s) {
 		c := s[i]
 		if c >= 0x7f || c < ' ' && !(lines && (c == '\n' || c == '\t')) {
-			return false
+			return i
 		}
 	}
-	return true
+	return len(s)
 }
 
 func filter(s string, counts *Counts, lines bool) string {
@@ -88,6 +91,13 @@ func filter(s string, counts *Counts, lines bool) string {
 	b.Grow(len(s))
 	f := state{counts: counts}
 	for i := 0; i < len(s); {
+		// Nearly all of nearly every text is plain: it goes over in runs.
+		if n := plainRun(s[i:], lines); n > 0 {
+			b.WriteString(s[i : i+n])
+			f.prev = rune(s[i+n-1])
+			i += n
+			continue
+		}
 		r, size := rune(s[i]), 1
 		if r >= utf8.RuneSelf {
 			r, size = utf8.DecodeRuneInString(s[i:])

@@ -3,6 +3,7 @@
 package cue
 
 import (
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,9 +21,6 @@ const (
 	Reset        CodeKind = "reset" // resets a password
 )
 
-// CodeKinds lists every kind.
-func CodeKinds() []CodeKind { return []CodeKind{OneTime, Verification, TwoFactor, PIN, Reset} }
-
 // Code is a candidate.
 type Code struct {
 	Value      string // without separators, upper case as written
@@ -32,10 +30,14 @@ type Code struct {
 
 const (
 	maxText   = 64 << 10 // codes stand at the top; text behind this is not searched
-	maxCodes  = 10
+	maxAll    = 100
 	reach     = 14 // words around a candidate that count
 	threshold = 0.35
+	maxWord   = 40 // bytes; words and their capital letters are shorter
 )
+
+// Listed is how many codes of a mail are worth listing.
+const Listed = 10
 
 // weight classes of words.
 const (
@@ -83,8 +85,18 @@ type token struct {
 
 // Codes finds the codes of a mail, the surest first. The subject's words count for every candidate.
 func Codes(subject, text string) []Code {
+	found := All(subject, text)
+	return found[:min(len(found), Listed)]
+}
+
+// All finds more codes than anybody wants listed, such as a page of recovery codes, for those who must hide them.
+func All(subject, text string) []Code {
 	if len(text) > maxText {
 		text = text[:maxText]
+	}
+	subject, text = asciiDigits(subject), asciiDigits(text)
+	if !strings.ContainsAny(subject, "0123456789") && !strings.ContainsAny(text, "0123456789") {
+		return nil // no candidate is without a digit
 	}
 	tokens := tokenize(make([]token, 0, (len(subject)+len(text))/5+8), subject, 0)
 	inSubject := len(tokens)
@@ -109,9 +121,31 @@ func Codes(subject, text string) []Code {
 	return found
 }
 
+// asciiDigits writes the decimal digits of any script in ASCII, as 482913 for its full-width form. Unicode assigns them in
+// ascending blocks of ten (chapter 4.6), so every range of Nd starts with a zero.
+func asciiDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 || !unicode.IsDigit(r) {
+			return r
+		}
+		for _, x := range unicode.Nd.R16 {
+			if r >= rune(x.Lo) && r <= rune(x.Hi) {
+				return '0' + (r-rune(x.Lo))%10
+			}
+		}
+		for _, x := range unicode.Nd.R32 {
+			if r >= rune(x.Lo) && r <= rune(x.Hi) {
+				return '0' + (r-rune(x.Lo))%10
+			}
+		}
+		return r
+	}, s)
+}
+
 // insert keeps the list sorted, without doubles, and short.
 func insert(found []Code, c Code) []Code {
-	c.Confidence = min(c.Confidence, 1)
+	// Sums of twentieths in binary end in ...0001; what a reader sees is a number of two digits.
+	c.Confidence = math.Round(100*min(c.Confidence, 1)) / 100
 	for i := range found {
 		if found[i].Value == c.Value {
 			if found[i].Confidence >= c.Confidence {
@@ -125,13 +159,13 @@ func insert(found []Code, c Code) []Code {
 	for at > 0 && found[at-1].Confidence < c.Confidence {
 		at--
 	}
-	if at >= maxCodes {
+	if at >= maxAll {
 		return found
 	}
 	found = append(found, Code{})
 	copy(found[at+1:], found[at:])
 	found[at] = c
-	return found[:min(len(found), maxCodes)]
+	return found[:min(len(found), maxAll)]
 }
 
 // judge scores the words around token i: those in reach on the same or a neighbouring line.
@@ -312,10 +346,13 @@ func classOf(w string) uint16 {
 	if c := w[0]; c >= '0' && c <= '9' && len(w) > 3 {
 		return 0
 	}
+	if len(w) > maxWord {
+		return 0
+	}
 	if class, ok := words[w]; ok {
 		return class
 	}
-	if upper := strings.IndexFunc(w, unicode.IsUpper); upper >= 0 && len(w) <= 40 && utf8.ValidString(w) {
+	if upper := strings.IndexFunc(w, unicode.IsUpper); upper >= 0 && utf8.ValidString(w) {
 		return words[strings.ToLower(w)]
 	}
 	return 0

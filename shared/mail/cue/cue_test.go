@@ -12,6 +12,8 @@ func TestCodes(t *testing.T) {
 	}{
 		{"english", "Sign in", "Your verification code is 482913. It expires in 10 minutes.", "482913", Verification},
 		{"code first", "", "482913 is your verification code.", "482913", Verification},
+		{"full-width digits", "", "Your verification code is ４８２９１３.", "482913", Verification},
+		{"arabic digits", "", "Your verification code is ٤٨٢٩١٣.", "482913", Verification},
 		{"alone on a line", "Your login code", "Hello,\n\n482913\n\nIf you did not ask, ignore this.", "482913", OneTime},
 		{"spanish", "Código de verificación", "Tu código es: 5521", "5521", Verification},
 		{"portuguese", "", "Seu código de verificação é 883201", "883201", Verification},
@@ -71,7 +73,7 @@ func TestCodesAreBounded(t *testing.T) {
 	for i := range 1000 {
 		b.WriteString("code: " + string(rune('A'+i%26)) + "K" + strings.Repeat("7", 3+i%5) + "\n")
 	}
-	if got := Codes("", b.String()); len(got) > maxCodes {
+	if got := Codes("", b.String()); len(got) > Listed {
 		t.Errorf("%d codes", len(got))
 	}
 }

@@ -15,11 +15,6 @@ const (
 	LinkUnsubscribe LinkKind = "unsubscribe"
 )
 
-// LinkKinds lists every kind.
-func LinkKinds() []LinkKind {
-	return []LinkKind{LinkOther, LinkVerify, LinkReset, LinkMagic, LinkInvite, LinkUnsubscribe}
-}
-
 // cues are in the order to try: "reset your password to sign in" is a reset.
 //
 //nolint:gochecknoglobals // constant table

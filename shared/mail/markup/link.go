@@ -26,13 +26,6 @@ const (
 	SignalNestedURL    Signal = "nested_url" // an address inside the query, as redirects have
 )
 
-// Signals lists every signal.
-func Signals() []Signal {
-	return []Signal{
-		SignalTextMismatch, SignalPunycode, SignalNonASCIIHost, SignalIPHost, SignalUserinfo, SignalPort, SignalInsecure, SignalNestedURL,
-	}
-}
-
 // Link is an address that a person can follow.
 type Link struct {
 	URL     string // absolute, ASCII
@@ -117,8 +110,12 @@ func (l *Link) judge(u *url.URL) bool {
 
 // isIP accepts the forms that browsers accept too: decimal, octal and hexadecimal numbers.
 func isIP(host string) bool {
-	if _, err := netip.ParseAddr(host); err == nil {
-		return true
+	// Of the forms that netip knows, only those with a colon end in something else than a number; asking it about every name
+	// costs an error each.
+	if strings.Contains(host, ":") {
+		if _, err := netip.ParseAddr(host); err == nil {
+			return true
+		}
 	}
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	return last != "" && (strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x"))
@@ -170,16 +167,24 @@ func ascii(s string) bool {
 // escapeURL escapes what must not stand in a URL (RFC 3986 section 2).
 func escapeURL(s string) string {
 	const upper = "0123456789ABCDEF"
+	first := strings.IndexFunc(s, func(r rune) bool { return r >= 0x7f || unsafeInURL(byte(r)) })
+	if first < 0 {
+		return s
+	}
 	var b strings.Builder
-	for i := range len(s) {
-		c := s[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
+	b.WriteString(s[:first])
+	for i := first; i < len(s); i++ {
+		if c := s[i]; unsafeInURL(c) {
 			b.Write([]byte{'%', upper[c>>4], upper[c&15]})
-			continue
+		} else {
+			b.WriteByte(c)
 		}
-		b.WriteByte(c)
 	}
 	return b.String()
+}
+
+func unsafeInURL(c byte) bool {
+	return c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0
 }
 
 // links rewrites the hrefs of the tree to their judged form, drops those that may not be followed, and lists the rest.

@@ -45,7 +45,7 @@ func Convert(s string, lim Limits) *Document {
 	limit := 4*len(s) + 1024
 	d.Text = render(b.root, false, limit)
 	d.Markdown = render(b.root, true, limit)
-	d.Sanitized = policy().Sanitize(serialize(b.root))
+	d.Sanitized = sanitize(serialize(b.root, len(s)))
 	return d
 }
 
@@ -84,9 +84,10 @@ var kept = map[string]string{
 }
 
 // serialize writes the tree with allowed elements and attributes only. The result passes a maintained sanitiser afterwards:
-// two lists must both be wrong before something active gets through.
-func serialize(root *html.Node) string {
+// two lists must both be wrong before something active gets through. size is about that of the source.
+func serialize(root *html.Node, size int) string {
 	var b strings.Builder
+	b.Grow(min(size, maxGrow))
 	var walk func(*html.Node)
 	walk = func(n *html.Node) {
 		for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -110,6 +111,22 @@ func serialize(root *html.Node) string {
 		}
 	}
 	walk(root)
+	return b.String()
+}
+
+// maxGrow bounds in bytes what is allocated before anything is written.
+const maxGrow = 64 << 10
+
+// sanitize is the policy's. Should it fail, nothing is shown: half a document is not a clean one.
+func sanitize(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(min(len(s)+len(s)/4, maxGrow)) // rel attributes are added to links
+	if err := policy().SanitizeReaderToWriter(strings.NewReader(s), &b); err != nil {
+		return ""
+	}
 	return b.String()
 }
 

@@ -5,6 +5,7 @@
 package markup
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -36,6 +37,22 @@ type builder struct {
 	full   bool // the node limit was reached; plain mode until the end
 	deep   bool
 	active int // scripts, frames, objects and form controls that were dropped
+
+	slab  []html.Node      // nodes not yet used: they are allocated many at a time
+	attrs []html.Attribute // of the tag being read
+}
+
+// slabNodes is how many nodes are allocated at once. A tree lives and dies as one.
+const slabNodes = 64
+
+func (b *builder) newNode(kind html.NodeType, data string, attrs []html.Attribute) *html.Node {
+	if len(b.slab) == 0 {
+		b.slab = make([]html.Node, min(slabNodes, max(b.nodes, 4)))
+	}
+	n := &b.slab[0]
+	b.slab = b.slab[1:]
+	n.Type, n.Data, n.Attr = kind, data, attrs
+	return n
 }
 
 // parse builds the tree of s. The root is a body element.
@@ -68,7 +85,7 @@ func (b *builder) text(s string) {
 		b.over.text(s)
 		return
 	}
-	b.node(&html.Node{Type: html.TextNode, Data: s})
+	b.node(b.newNode(html.TextNode, s, nil))
 }
 
 // node appends n to the open element.
@@ -82,14 +99,15 @@ func (b *builder) node(n *html.Node) {
 func (b *builder) start() {
 	raw, more := b.z.TagName()
 	name := string(raw)
-	var attrs []html.Attribute
+	b.attrs = b.attrs[:0]
 	for more {
 		var k, v []byte
 		k, v, more = b.z.TagAttr()
-		if len(attrs) < maxAttrs {
-			attrs = append(attrs, html.Attribute{Key: string(k), Val: string(v)})
+		if len(b.attrs) < maxAttrs {
+			b.attrs = append(b.attrs, html.Attribute{Key: string(k), Val: string(v)})
 		}
 	}
+	attrs := slices.Clone(b.attrs)
 	switch classes[name] & (rawTag | dropTag | skipTag) {
 	case rawTag: // content is not markup: take the one text token that follows
 		b.raw(name)
@@ -117,7 +135,7 @@ func (b *builder) start() {
 		b.over.start(name, attrs, void)
 		return
 	}
-	n := &html.Node{Type: html.ElementNode, Data: name, Attr: attrs}
+	n := b.newNode(html.ElementNode, name, attrs)
 	b.node(n)
 	if !void {
 		b.stack = append(b.stack, n)
@@ -204,7 +222,7 @@ func (b *builder) end(name string) {
 	}
 	switch c := classes[name]; {
 	case name == "br":
-		b.node(&html.Node{Type: html.ElementNode, Data: "br"})
+		b.node(b.newNode(html.ElementNode, "br", nil))
 	case name == "table":
 		b.closeUpTo(name, 0)
 	case c&(cellTag) != 0:

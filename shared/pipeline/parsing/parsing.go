@@ -35,6 +35,7 @@ func readingOf(m *mail.Message) reading.Reading {
 		References: references(m),
 		Flags:      flagNames(m.Flags),
 		Signals:    signals(m.Content),
+		OtherCodes: m.OtherCodes,
 		Unreadable: m.Unreadable,
 	}
 	if m.Sender != nil {

@@ -18,6 +18,7 @@ type Reading struct {
 	Warnings   []inbox.Warning
 	Signals    []inbox.Signal
 	Codes      []inbox.Code
+	OtherCodes []string // secrets that are not listed
 	Links      []inbox.Link
 	Unreadable bool // nothing in it could be read as a mail; what there is stays
 }

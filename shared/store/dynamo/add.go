@@ -80,12 +80,12 @@ func (a *add) update(ctx context.Context, now int64) (sum int64, refused *store.
 	if !ok {
 		return 0, nil, refusal(ctx, "add", c, -1, err)
 	}
+	var item store.Item
 	if len(failed.Item) > 0 {
-		item, err := parse(a.key.Table, failed.Item)
-		return 0, &item, err
+		item, err = parse(a.key.Table, failed.Item)
+	} else { // it is absent, or this DynamoDB does not send rows with refusals
+		item, _, err = a.engine.read(ctx, a.key)
 	}
-	// It is absent, or this DynamoDB does not send rows with refusals.
-	item, _, err := a.engine.read(ctx, a.key)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -402,6 +402,11 @@ func TestDamagedRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, c := faulty(t)
+			c.Then(faults.Answer(400, `{"__type":"#ConditionalCheckFailedException","Item":`+row+`}`))
+			if _, err := e.Add(t.Context(), key("a"), "n", 1, 0, time.Time{}); err == nil || errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("add: %v", err)
+			}
+			c.WantOps(t, "UpdateItem")
 			c.Then(faults.Answer(200, `{"Item":`+row+`}`), faults.Answer(200, `{"Items":[`+row+`]}`))
 			if _, err := e.Get(t.Context(), key("a")); err == nil || errors.Is(err, store.ErrNotFound) {
 				t.Errorf("get: %v", err)

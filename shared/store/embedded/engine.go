@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -72,7 +73,7 @@ func Open(path string, opts Options) (*Engine, error) {
 	if opts.MaxBytes == 0 && strconv.IntSize == 64 && runtime.GOOS != "windows" { // windows would make the file that long
 		bo.InitialMmapSize = mapSize
 	}
-	db, err := bolt.Open(path, 0o600, bo)
+	db, err := openFile(path, bo)
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("open %s: %w", path, ErrLocked)
 	}
@@ -86,6 +87,45 @@ func Open(path string, opts Options) (*Engine, error) {
 	}
 	e.queue.start(e)
 	return e, nil
+}
+
+// ErrDamaged is returned by Open for a file that is not whole: cut short, or overwritten by something else.
+var ErrDamaged = errors.New("embedded: the store's file is damaged; restore it from a backup")
+
+// openFile opens the file and reads what bbolt reads of it at first. bbolt trusts a file that it can open: of a damaged one it
+// panics, and what lies behind the end of one that was cut short is a fault of memory, which without SetPanicOnFault ends the
+// process with a dump of all its stacks.
+func openFile(path string, bo *bolt.Options) (db *bolt.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			db, err = nil, fmt.Errorf("%w: %v", ErrDamaged, p)
+		}
+	}()
+	if db, err = bolt.Open(path, 0o600, bo); err != nil {
+		return nil, err //nolint:wrapcheck // Open says what was opened
+	}
+	if err := whole(db); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// whole reports a file that is shorter than the pages its newest state counts, and reads the pages that everything hangs on.
+func whole(db *bolt.DB) error {
+	return db.View(func(tx *bolt.Tx) error { //nolint:wrapcheck // our own
+		info, err := os.Stat(db.Path())
+		if err != nil {
+			return fmt.Errorf("look at the file: %w", err)
+		}
+		if info.Size() < tx.Size() {
+			return fmt.Errorf("%w: %d bytes of %d", ErrDamaged, info.Size(), tx.Size())
+		}
+		return tx.ForEach(func(_ []byte, b *bolt.Bucket) error {
+			b.Cursor().First()
+			return nil
+		})
+	})
 }
 
 // prepare makes the buckets and checks that this program understands the file.

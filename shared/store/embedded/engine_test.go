@@ -322,3 +322,46 @@ func TestBackupIsConsistent(t *testing.T) {
 		t.Errorf("backup with a done context: %v", err)
 	}
 }
+
+// A damaged file is an error that says so, at Open; not a panic, nor a fault of memory that no one can catch.
+func TestDamagedFile(t *testing.T) {
+	sound := filepath.Join(t.TempDir(), "store")
+	e, err := embedded.Open(sound, embedded.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 500 {
+		item := store.Item{Key: store.Key{Table: store.Core, Partition: "p", Sort: fmt.Sprint(i)}, Format: 1, Revision: 1, Data: make([]byte, 4096)}
+		if err := e.Put(t.Context(), item, store.Absent()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(sound) //nolint:gosec // of this test
+	if err != nil {
+		t.Fatal(err)
+	}
+	noise := bytes.Repeat([]byte{0x5a, 0x17, 0xe3}, len(text))
+	for name, damaged := range map[string][]byte{
+		"cut to half":            text[:len(text)/2],
+		"cut to the first pages": text[:16<<10],
+		"cut in a page":          text[:len(text)/3+100],
+		"noise behind the meta":  append(append([]byte{}, text[:8192]...), noise[8192:len(text)]...),
+		"noise alone":            noise[:len(text)],
+		"not a store":            []byte("garbage"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "store")
+			if err := os.WriteFile(path, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e, err := embedded.Open(path, embedded.Options{})
+			if err == nil {
+				_ = e.Close()
+				t.Fatal("opened")
+			}
+		})
+	}
+}

@@ -89,6 +89,9 @@ func (s *scan) clip() {
 	}
 }
 
+// pageRoom is how many rows of a page need no second allocation. Most pages of a large limit are short.
+const pageRoom = 32
+
 // page reads until the limit, the bound on reads or on bytes, or the end.
 func (s *scan) page(q store.Query, now int64) (store.Page, error) {
 	var page store.Page
@@ -105,6 +108,9 @@ func (s *scan) page(q store.Query, now int64) (store.Page, error) {
 		size += len(s.key) + len(s.value)
 		sort := string(s.key[len(s.prefix):])
 		if !store.Expired(r.expires, now) {
+			if page.Items == nil {
+				page.Items = make([]store.Item, 0, min(q.Limit, pageRoom))
+			}
 			page.Items = append(page.Items, r.item(store.Key{Table: q.Table, Partition: q.Partition, Sort: sort}))
 		}
 		page.Next = sort

@@ -3,7 +3,7 @@ package jobqueue
 
 import (
 	"github.com/buzon-mail/buzon/shared/app/deployed"
-	"github.com/buzon-mail/buzon/shared/queue/sqsqueue"
+	sqsqueue "github.com/buzon-mail/buzon/shared/queue/sqs"
 )
 
 // Open is the queue of an account. It asks AWS nothing.

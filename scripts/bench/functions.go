@@ -1,0 +1,256 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/buzon-mail/buzon/shared/app/local"
+	"github.com/buzon-mail/buzon/shared/lambdaedge"
+	"github.com/buzon-mail/buzon/shared/lambdaedge/gateway"
+	"github.com/buzon-mail/buzon/shared/testkit"
+)
+
+// root is the product's module, seen from this one's folder, where make runs the benchmarks.
+const root = "../.."
+
+// A block of warm calls is answered by one function before the next has its turn.
+const warmCalls = 200
+
+// function is one bootstrap and its figures.
+type function struct {
+	title, module, folder string
+	warm                  bool // it can answer session_get
+	path                  string
+	init, first, call     []float64 // ms, ms, us
+	zip, zipARM, rss      float64   // MiB
+}
+
+// functions compares bootstraps behind a Runtime API in miniature: what a cold start and a warm call cost.
+func functions(ctx context.Context, o options) error {
+	folder, err := os.MkdirTemp("", "buzon-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // a temporary folder
+	all := []*function{
+		{title: "bare aws-lambda-go handler", module: ".", folder: "./bare", warm: true},
+		{title: "api, emulated: embedded store, demo loaded at start", module: root, folder: "./functions/api", warm: true},
+		{title: "api without the emulation: empty engine", module: ".", folder: "./bareapi"},
+	}
+	for i, f := range all {
+		if err := f.build(ctx, filepath.Join(folder, strconv.Itoa(i))); err != nil {
+			return err
+		}
+	}
+	event, err := warmEvent(ctx)
+	if err != nil {
+		return err
+	}
+	for range o.starts {
+		for _, f := range all {
+			if err := f.cold(ctx, folder, event); err != nil {
+				return fmt.Errorf("%s: %w", f.title, err)
+			}
+		}
+	}
+	if err := warm(ctx, folder, event, all, o.rounds); err != nil {
+		return err
+	}
+	printFunctions(all)
+	return nil
+}
+
+func printFunctions(all []*function) {
+	bare := all[0]
+	var lines []line
+	for i, f := range all {
+		start := median(f.init)
+		x := start / median(bare.init)
+		l := line{cells: []string{f.title, number(start), number(x), number(median(f.first)), "-", "-", number(f.zip), number(f.zipARM), number(f.rss)}}
+		if i > 0 {
+			l.judge(x, budget{what: "x init", limit: 3})
+		}
+		if f.warm {
+			call := median(f.call)
+			l.cells[4], l.cells[5] = number(call), number(call/median(bare.call))
+			if i > 0 {
+				l.judge(call/median(bare.call), budget{what: "x warm", limit: 1.25})
+			}
+		}
+		if i > 0 {
+			l.judge(f.zipARM, budget{what: "MiB zip", limit: 6})
+			l.judge(f.rss, budget{what: "MiB resident", limit: 28})
+		}
+		lines = append(lines, l)
+	}
+	table(os.Stdout, "Lambda bootstraps behind a Runtime API in miniature, tools/call session_get 2026; x = of the bare handler. Today the function runs emulated only",
+		[]string{"bootstrap", "init ms", "x", "first reply ms", "warm us", "x", "zip MiB", "arm64", "RSS MiB"}, lines)
+	fmt.Printf("  the emulation's share of the init: %s ms of %s\n", number(median(all[1].init)-median(all[2].init)), number(median(all[1].init)))
+}
+
+// build makes the program as make build does, for this machine and, for its size, for arm64.
+func (f *function) build(ctx context.Context, path string) error {
+	f.path = path
+	for _, arm := range []bool{false, true} {
+		target := path
+		if arm {
+			target += ".arm64"
+		}
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "lambda.norpc", "-ldflags=-s -w", "-o", mustAbs(target), f.folder)
+		cmd.Dir, cmd.Env = f.module, append(os.Environ(), "CGO_ENABLED=0")
+		if arm {
+			cmd.Env = append(cmd.Env, "GOOS=linux", "GOARCH=arm64")
+		}
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w: %s", f.folder, err, text)
+		}
+		size, err := zipped(target)
+		if err != nil {
+			return err
+		}
+		if arm {
+			f.zipARM = size
+		} else {
+			f.zip = size
+		}
+	}
+	return nil
+}
+
+func mustAbs(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	return abs
+}
+
+func zipped(path string) (mib float64, err error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close() //nolint:errcheck // read only
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	w, err := z.Create("bootstrap")
+	if err != nil {
+		return 0, err
+	}
+	if _, err := io.Copy(w, in); err != nil {
+		return 0, err
+	}
+	return float64(out.Len()) / (1 << 20), z.Close()
+}
+
+// warmEvent is a function-URL event that calls session_get with a token of the emulation.
+func warmEvent(ctx context.Context) ([]byte, error) {
+	token, err := local.FillEvent(ctx, []byte("{{token:owner@acme.test}}"), time.Now)
+	if err != nil {
+		return nil, err
+	}
+	q := request{version: stateless, method: "tools/call", name: "session_get", arguments: `{}`, token: string(token)}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://abc.lambda-url.eu-west-1.on.aws/mcp", bytes.NewReader(q.body()))
+	if err != nil {
+		return nil, err
+	}
+	r.Header = q.header()
+	door, err := gateway.New(lambdaedge.FunctionURL, func(context.Context, []byte) ([]byte, error) { return nil, nil },
+		gateway.Options{Domain: "abc.lambda-url.eu-west-1.on.aws"})
+	if err != nil {
+		return nil, err
+	}
+	return door.Event(r)
+}
+
+func (f *function) start(folder string) (*testkit.Lambda, error) {
+	return testkit.RunLambda(f.path, folder, "BUZON_EMULATOR=1", "BUZON_RATE_PER_MINUTE=65535", "BUZON_OUTWARD_PER_MINUTE=65535")
+}
+
+// cold starts the program once: to its first poll, to its first reply, and how much memory it then holds.
+func (f *function) cold(ctx context.Context, folder string, event []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	begun := time.Now()
+	l, err := f.start(folder)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if err := l.Ready(ctx); err != nil {
+		return err
+	}
+	f.init = append(f.init, float64(time.Since(begun))/1e6)
+	reply, err := l.Invoke(ctx, event)
+	if err != nil {
+		return err
+	}
+	f.first = append(f.first, float64(time.Since(begun))/1e6)
+	if f.warm && !bytes.Contains(reply, []byte(`"statusCode":200`)) {
+		return fmt.Errorf("it answers %.300s", reply)
+	}
+	f.rss = max(f.rss, resident(l.PID()))
+	return nil
+}
+
+// warm calls the functions in turn, a block each.
+func warm(ctx context.Context, folder string, event []byte, all []*function, rounds int) error {
+	running := map[*function]*testkit.Lambda{}
+	for _, f := range all {
+		if !f.warm {
+			continue
+		}
+		l, err := f.start(folder)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		running[f] = l
+	}
+	for round := range rounds + 1 {
+		for _, f := range all {
+			l := running[f]
+			if l == nil {
+				continue
+			}
+			for range warmCalls {
+				begun := time.Now()
+				if _, err := l.Invoke(ctx, event); err != nil {
+					return err
+				}
+				if round > 0 { // the first round warms up
+					f.call = append(f.call, float64(time.Since(begun))/1e3)
+				}
+			}
+			f.rss = max(f.rss, resident(l.PID()))
+		}
+	}
+	return nil
+}
+
+// resident is the most memory that a process ever held, in MiB; 0 where there is no /proc.
+func resident(pid int) float64 {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0
+	}
+	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	kb, err := strconv.ParseFloat(string(m[1]), 64)
+	if err != nil {
+		return 0
+	}
+	return kb / 1024
+}

@@ -1,0 +1,101 @@
+package jsonlog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+)
+
+// records are lines of every kind that can be logged, with and without what the quick path writes.
+func records() map[string][]slog.Attr {
+	return map[string][]slog.Attr{
+		"none":    nil,
+		"request": {slog.String("id", "0123"), slog.Int("status", 200), slog.Int64("us", -12), slog.Bool("ok", true), slog.Duration("d", time.Second), slog.Uint64("n", 1<<63)},
+		"many":    {slog.Int("a", 1), slog.Int("b", 2), slog.Int("c", 3), slog.Int("d", 4), slog.Int("e", 5), slog.Int("f", 6), slog.Int("g", 7)},
+		"escapes": {slog.String("a", "x"), slog.String("s", "a\"b\\c\nd\x00é\u2028<&>\xff")},
+		"forged":  {slog.String("s", "x\"}\n{\"level\":\"ERROR\"")},
+		"key":     {slog.Int("a\"b", 1)},
+		"error":   {slog.Any("error", errors.New("broken"))},
+		"float":   {slog.Float64("f", 1.5)},
+		"time":    {slog.Time("t", time.Unix(1, 2))},
+		"group":   {slog.Group("g", slog.Int("a", 1))},
+		"empty":   {{}},
+		"blank":   {slog.String("", "x")},
+	}
+}
+
+func TestWritesWhatSlogWrites(t *testing.T) {
+	for name, attrs := range records() {
+		for _, message := range []string{"mcp request", "a \"b\"\n", ""} {
+			for _, at := range []time.Time{{}, time.Date(2026, 7, 28, 1, 2, 3, 0, time.UTC), time.Date(2026, 7, 28, 1, 2, 3, 123456789, time.FixedZone("", 7200)), time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)} {
+				for _, level := range []slog.Level{slog.LevelInfo, slog.LevelError, slog.LevelInfo + 2} {
+					var got, want bytes.Buffer
+					r := slog.NewRecord(at, level, message, 0)
+					r.AddAttrs(attrs...)
+					own := New(&got).Handler().Handle(t.Context(), r)
+					slogs := slog.NewJSONHandler(&want, nil).Handle(t.Context(), r)
+					if own != nil || slogs != nil || got.String() != want.String() {
+						t.Errorf("%s: %v %v\n got %s\nwant %s", name, own, slogs, got.Bytes(), want.Bytes())
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestLoggersMadeOfIt(t *testing.T) {
+	var out bytes.Buffer
+	log := New(&out)
+	log.Debug("nothing")
+	if out.Len() > 0 {
+		t.Errorf("debug: %s", out.Bytes())
+	}
+	log.With("a", 1).WithGroup("g").Info("x", "b", 2)
+	if !bytes.Contains(out.Bytes(), []byte(`"a":1,"g":{"b":2}`)) {
+		t.Errorf("with: %s", out.Bytes())
+	}
+}
+
+// Lines of many goroutines, on both paths, don't run into each other.
+func TestLinesStayWhole(t *testing.T) {
+	var out bytes.Buffer
+	log := New(&out)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				log.Info("x", slog.String("s", "plain"))
+				log.Info("x", slog.String("s", "é"))
+			}
+		})
+	}
+	all.Wait()
+	lines := bytes.Split(bytes.TrimSuffix(out.Bytes(), []byte("\n")), []byte("\n"))
+	for _, line := range lines {
+		if !bytes.HasPrefix(line, []byte(`{"time":`)) || !bytes.HasSuffix(line, []byte(`"}`)) {
+			t.Fatalf("%q", line)
+		}
+	}
+	if len(lines) != 1600 {
+		t.Errorf("%d lines", len(lines))
+	}
+}
+
+func BenchmarkLine(b *testing.B) {
+	for name, log := range map[string]*slog.Logger{"ours": New(io.Discard), "slog": slog.New(slog.NewJSONHandler(io.Discard, nil))} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				log.LogAttrs(context.Background(), slog.LevelInfo, "mcp request", slog.String("request_id", "0123456789abcdef01234567"),
+					slog.String("http_method", "POST"), slog.String("method", "tools/list"), slog.String("version", "2026-07-28"),
+					slog.Int("status", 200), slog.Int("bytes_in", 300), slog.Int("bytes_out", 14000), slog.Int64("us", 30),
+					slog.String("grant", "grant_01KDT00000000000000000BENCH"))
+			}
+		})
+	}
+}
