@@ -1,4 +1,5 @@
-# Everything needs Go and nothing else, but for conformance, clients and awstest, which need npm and pip too; tools come into .tools.
+# Everything needs Go and nothing else, but for conformance, clients, awstest and template, which need npm or pip too, and deploy,
+# which needs AWS's sam and aws; tools come into .tools.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED ?= 0
@@ -16,7 +17,7 @@ RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 # The parts of check never run at once, whatever MAKEFLAGS says: its last lines are the summary of the tests.
 .NOTPARALLEL:
 
-.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients awstest bench microbench build invoke generate clean
+.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients awstest template bench microbench build invoke deploy generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +30,7 @@ run: ## build and start the whole service with two sample organizations; Ctrl-C 
 test: ## all tests, with no network and no AWS account
 	go test ./...
 
-check: fmt vet lint generated modules fuzz conformance clients awstest race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, AWS stand-in, race + shuffled tests
+check: fmt vet lint generated modules fuzz conformance clients awstest template race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, AWS stand-in, template, race + shuffled tests
 
 fmt: ## fail when a file is not gofmt's
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
@@ -68,6 +69,10 @@ clients: ## the official MCP clients, each in every mode (npm, pip)
 awstest: ## the engines on AWS against moto, a stand-in for it (pip)
 	@go run ./scripts/awstest
 
+template: .tools/template/.installed ## lint template.yaml (pip); with sam installed, its validation too
+	AWS_DEFAULT_REGION=eu-west-1 .tools/template/bin/cfn-lint template.yaml
+	@if command -v sam >/dev/null; then sam validate --lint --template template.yaml; fi
+
 bench: ## the product beside floors, peers and the budgets of DESIGN.md, in one run (BENCHFLAGS="-only calls -rounds 30"; -h lists them)
 	@cd scripts/bench && go build -o ../../.tools/bench . && exec ../../.tools/bench $(BENCHFLAGS)
 
@@ -81,8 +86,17 @@ build-%:
 	GOOS=linux GOARCH=arm64 $(BUILD) -o dist/$*/bootstrap ./functions/$*
 	$(BUILD) -o dist/native/$*/bootstrap ./functions/$*
 
-invoke: .tools/aws-lambda-rie ## send EVENT=events/X.json to the api function under AWS's emulator and print the reply
-	@$(BUILD) -o dist/native/api/bootstrap ./functions/api
+# sam build calls these (BuildMethod: makefile): build-ApiFunction, build-WorkerFunction, build-InboundFunction. What they make is
+# for arm64; LAMBDA_GOARCH=amd64 goes with the parameter Architecture=x86_64.
+LAMBDA_GOARCH ?= arm64
+build-ApiFunction build-WorkerFunction build-InboundFunction: build-%Function:
+	GOOS=linux GOARCH=$(LAMBDA_GOARCH) $(BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(shell echo $* | tr '[:upper:]' '[:lower:]')
+
+deploy: ## build and deploy to AWS (sam, aws and an account; docs/deploy.md)
+	@scripts/deploy.sh
+
+invoke: .tools/aws-lambda-rie ## send EVENT=events/X.json to its function under AWS's emulator and print the reply
+	@f=$$(scripts/invoke.sh --function "$(EVENT)") && $(BUILD) -o dist/native/$$f/bootstrap ./functions/$$f
 	@scripts/invoke.sh "$(EVENT)"
 
 generate: ## make the generated files anew: tool list, OpenAPI, module lists
@@ -97,3 +111,8 @@ clean: ## remove what was built; .buzon, the data of make run, stays
 
 .tools/aws-lambda-rie: scripts/rie/go.mod scripts/rie/go.sum
 	cd scripts/rie && go build -o ../../$@ github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie
+
+.tools/template/.installed: scripts/template/requirements.txt
+	python3 -m venv --clear .tools/template
+	.tools/template/bin/pip install --quiet --no-deps --only-binary :all: --disable-pip-version-check -r scripts/template/requirements.txt
+	@touch $@

@@ -125,6 +125,38 @@ func TestReach(t *testing.T) {
 	}
 }
 
+// TestReachOfBackground: what the functions behind queues must not link.
+func TestReachOfBackground(t *testing.T) {
+	root, _ := module(t)
+	parser := map[string]string{
+		"github.com/jhillyerd/enmime":                         "the accept path reads no mail: what a mail does to a parser must not be able to keep it from being accepted",
+		"github.com/buzon-mail/buzon/shared/mail":             "the accept path reads no mail",
+		"github.com/microcosm-cc/bluemonday":                  "the accept path cleans no HTML",
+		"github.com/JohannesKaufmann":                         "the accept path converts no HTML",
+		"github.com/emersion/go-msgauth":                      "SES has checked the signatures",
+		"github.com/buzon-mail/buzon/shared/app/web":          "nobody calls it from outside",
+		"github.com/buzon-mail/buzon/shared/pipeline/parsing": "the accept path reads no mail",
+	}
+	for function, forbidden := range map[string]map[string]string{
+		"functions/inbound": parser,
+		"functions/worker":  {"github.com/buzon-mail/buzon/shared/app/web": "nobody calls it from outside"},
+	} {
+		forbidden["html/template"] = "it switches off dead-method removal"
+		forbidden["text/template"] = "it switches off dead-method removal"
+		forbidden["github.com/alecthomas/kong"] = "the command line is functions/local's"
+		forbidden["github.com/danielgtaylor/huma"] = "it has no routes"
+		forbidden["github.com/aws/aws-sdk-go-v2/config"] = "0.6 MiB and 0.8 ms of start-up"
+		forbidden["github.com/emersion/go-smtp"] = "it speaks no SMTP"
+		for _, dep := range reachable(t, root, function) {
+			for prefix, reason := range forbidden {
+				if dep == prefix || strings.HasPrefix(dep, prefix+"/") {
+					t.Errorf("%s reaches %s: %s", function, dep, reason)
+				}
+			}
+		}
+	}
+}
+
 // TestRulesBite runs each rule over code that breaks it and over code that does not.
 func TestRulesBite(t *testing.T) {
 	tests := []struct {

@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if *verbose {
 		command = append(command, "-v")
 	}
-	test := exec.CommandContext(ctx, "go", append(command, "./shared/store/dynamo", "./shared/blob/s3", "./shared/queue/sqs")...) //nolint:gosec // our own arguments
+	test := exec.CommandContext(ctx, "go", append(command, "./shared/store/dynamo", "./shared/blob/s3", "./shared/queue/sqs", "./shared/app/deployed")...) //nolint:gosec // our own arguments
 	test.Env = append(os.Environ(), "BUZON_TEST_AWS_ENDPOINT="+url, "BUZON_TEST_AWS_CLOCK="+clock)
 	test.Stdout, test.Stderr = out, os.Stderr
 	if err := test.Run(); err != nil {

@@ -19,12 +19,8 @@ type API struct {
 // LoadAPI reads the environment of the api function. The error is Problems.
 func LoadAPI(getenv Getenv) (*API, error) {
 	r := &reader{getenv: getenv}
-	emulator, sam := r.flag(varEmulator), r.flag(varSAMLocal)
-	c := &API{Emulated: emulator || sam, AllowedOrigins: r.origins(), PublicDiscover: r.flag(varPublicDiscover)}
+	c := &API{Emulated: r.emulated(), AllowedOrigins: r.origins(), PublicDiscover: r.flag(varPublicDiscover)}
 	c.Rates = r.rates(c.Emulated)
-	if r.onLambda() {
-		r.refuseOnLambda(emulator, sam)
-	}
 	if !c.Emulated {
 		r.deployed(c)
 	}
@@ -52,16 +48,8 @@ func (r *reader) refuseOnLambda(emulator, sam bool) {
 // deployed reads what names things in AWS.
 func (r *reader) deployed(c *API) {
 	c.PublicURL = r.publicURL()
-	switch store := r.or(varStore, "dynamo"); {
-	case store == "dynamo":
-		c.AWS = r.aws()
-	case store == "embedded" && r.onLambda():
-		r.fault(varStore, "this is Lambda, whose disk is lost with each instance; embedded is for one machine.")
-	case store == "embedded":
-		r.fault(varStore, "the function takes the embedded store only when emulated; set %s=1.", varEmulator)
-	default:
-		r.fault(varStore, "%s is no store; leave it out for dynamo.", quote(store))
-	}
+	r.dynamoOnly()
+	c.AWS = r.aws()
 	c.RootSecrets = r.secretName(varRootSecrets)
 	c.KeySet = r.secretName(varKeySet)
 }

@@ -63,6 +63,7 @@ const (
 	varCoreTable      = "BUZON_CORE_TABLE"
 	varEphemeralTable = "BUZON_EPHEMERAL_TABLE"
 	varBucket         = "BUZON_BUCKET"
+	varJobsQueue      = "BUZON_JOBS_QUEUE"
 	varEmulator       = "BUZON_EMULATOR"
 	varSAMLocal       = "AWS_SAM_LOCAL"
 	// varLambda is set by Lambda itself and by no emulator in its usual mode: neither SAM nor the Runtime Interface Emulator

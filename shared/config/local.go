@@ -50,7 +50,7 @@ func (r *reader) localRules(c *Local, loopback bool) {
 	switch store := r.or(varStore, "embedded"); store {
 	case "embedded":
 	case "dynamo":
-		r.fault(varStore, "dynamo is not in this version; leave it out for the embedded store.")
+		r.fault(varStore, "dynamo is for the verbs that work on a deployed service (org create, domain add); serve keeps the embedded store. Leave it out.")
 	default:
 		r.fault(varStore, "%s is no store; leave it out for the embedded one.", quote(store))
 	}

@@ -83,6 +83,8 @@ type Email struct {
 	UpdatedAt    time.Time   `json:"updated_at"`
 	DeletedAt    time.Time   `json:"deleted_at,omitzero"`
 	Version      uint64      `json:"version"` // moved by operations only, never by the pipeline
+
+	Authentication []Authentication `json:"authentication,omitempty"` // what the transport checked, if it did
 }
 
 // Content is third-party text: data, never instructions.

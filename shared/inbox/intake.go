@@ -16,6 +16,18 @@ type Incoming struct {
 	Repairs func() []Warning
 }
 
+// Stored is one mail that its transport put into the blob store by itself, as SES does.
+type Stored struct {
+	// Source is the transport and its own name of the mail, as ses/o3vrnil0e2ic: every id follows from it, so that a second
+	// notice of the same mail makes nothing new.
+	Source         string
+	Key            string // of the blob
+	ReceivedAt     time.Time
+	From           string      // MAIL FROM; empty for bounces
+	Recipients     []Recipient // any number; an inbox that comes twice counts once
+	Authentication []Authentication
+}
+
 // CodeStorageFull is the apperr code of the unavailable error for a store without room: the sender keeps the mail and comes
 // again.
 const CodeStorageFull = "storage_full"
@@ -43,6 +55,17 @@ type Intake struct {
 	HELO       string     `json:"helo,omitempty"`
 	Recipients []Delivery `json:"recipients"`        // at most 50
 	Repairs    []Warning  `json:"repairs,omitempty"` // what the transport saw: bare LF, NUL, ...
+	// Shared says that other intakes have the same RawKey, or will, so that the bytes may not be removed for this one's sake.
+	Shared         bool             `json:"shared,omitempty"`
+	Authentication []Authentication `json:"authentication,omitempty"` // what the transport checked, if it did
+}
+
+// Authentication is one check of a mail's origin by a receiver of ours. What a header of the mail says of such checks is the
+// word of whoever wrote the header, and never stands here.
+type Authentication struct {
+	Method string `json:"method"` // spf, dkim, dmarc, spam, virus
+	Result string `json:"result"` // pass, fail, neutral, temperror
+	From   string `json:"from"`   // who checked, by an authserv-id of ours (RFC 8601 section 2.5): ses
 }
 
 // Delivery is one recipient of an Intake. The id of its mail is chosen when it is accepted, so that a second run of the

@@ -22,6 +22,7 @@ var (
 	_ pipeline.Recipients = (*inboxstore.Store)(nil)
 	_ pipeline.Outbox     = (*inboxstore.Store)(nil)
 	_ pipeline.Mails      = (*inboxstore.Store)(nil)
+	_ pipeline.Holding    = (*inboxstore.Store)(nil)
 )
 
 const (

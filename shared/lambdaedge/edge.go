@@ -1,5 +1,6 @@
 // Package lambdaedge serves a net/http handler behind the front doors of AWS Lambda: function URL, HTTP API (payload format
-// 2.0) and REST API. It is the only room that knows Lambda's event and reply shapes; none of their types leaves it. It knows
+// 2.0) and REST API; and it serves what is no request: a queue's batches, message by message, the clock's events, and the
+// notices of mail that SES stored. It is the only room that knows Lambda's event and reply shapes; none of their types leaves it. It knows
 // nothing of what the handler does, and it never judges Host: behind a door that is AWS's name.
 //
 // Events become requests through aws-lambda-go-api-proxy/core, with its two known faults kept out: headers and cookies are
@@ -79,7 +80,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if lc, ok := lambdacontext.FromContext(ctx); ok && info.RequestID == "" {
 		info.RequestID = lc.AwsRequestID
 	}
-	ctx, cancel := h.deadline(context.WithValue(ctx, infoKey{}, info))
+	ctx, cancel := early(context.WithValue(ctx, infoKey{}, info), h.margin)
 	defer cancel()
 
 	w := h.writers.get(e.door, h.maxReply)
@@ -100,13 +101,13 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return reply, nil
 }
 
-// deadline ends the handler's context before Lambda ends the process. With little time left half of it is kept.
-func (h *Handler) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+// early ends the handler's context before Lambda ends the process. With little time left half of it is kept.
+func early(ctx context.Context, margin time.Duration) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
 	}
-	keep := min(h.margin, time.Until(end)/2)
+	keep := min(margin, time.Until(end)/2)
 	return context.WithDeadline(ctx, end.Add(-keep))
 }
 
@@ -115,7 +116,7 @@ func (h *Handler) deadline(ctx context.Context) (context.Context, context.Cancel
 func (h *Handler) serve(w *writer, r *http.Request, requestID string) (returned bool) {
 	defer func() {
 		if v := recover(); v != nil {
-			h.logPanic(r.Context(), v, requestID)
+			logPanic(r.Context(), h.log, v, requestID)
 		}
 	}()
 	h.next.ServeHTTP(w, r)
@@ -124,7 +125,7 @@ func (h *Handler) serve(w *writer, r *http.Request, requestID string) (returned 
 
 // logPanic writes one line. The text of a panic is the runtime's own or unknown: an unknown one may hold a caller's data, so
 // only its type is logged.
-func (h *Handler) logPanic(ctx context.Context, v any, requestID string) {
+func logPanic(ctx context.Context, log *slog.Logger, v any, requestID string) {
 	what := "panic of another type than runtime.Error"
 	if err, ok := v.(runtime.Error); ok {
 		what = err.Error()
@@ -132,7 +133,7 @@ func (h *Handler) logPanic(ctx context.Context, v any, requestID string) {
 	if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so: the sentinel is panicked itself
 		what = "handler aborted"
 	}
-	h.log.LogAttrs(ctx, slog.LevelError, "panic while serving", slog.String("request_id", requestID),
+	log.LogAttrs(ctx, slog.LevelError, "panic while serving", slog.String("request_id", requestID),
 		slog.String("panic", what), slog.String("stack", string(debug.Stack())))
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/pipeline"
+	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 	queues "github.com/buzon-mail/buzon/shared/queue/embedded"
 	"github.com/buzon-mail/buzon/shared/smtpd"
 	"github.com/buzon-mail/buzon/shared/store/embedded"
@@ -63,7 +64,7 @@ func open(path string, ahead time.Duration, noSync bool) (*world, error) {
 		return nil, err
 	}
 	w.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
-		Outbox: w.store, Mails: w.store, Blobs: blobs, Queue: w.queue, Parse: pipeline.ParseMail(mail.Limits{}), Logger: log,
+		Outbox: w.store, Mails: w.store, Blobs: blobs, Queue: w.queue, Parse: parsing.Mail(mail.Limits{}), Logger: log,
 	}, pipeline.WorkerOptions{MaxAttempts: 100}) // TestKilled's kills are not the mails' doing
 	if err != nil {
 		return nil, err

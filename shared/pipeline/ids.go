@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"sync"
@@ -16,6 +18,20 @@ const (
 	prefixEmail      = "email_"
 	prefixAttachment = "att_"
 )
+
+// fixedID is an id that follows from its parts: whoever makes it again makes the same. The parts are length-prefixed, so that
+// no sender can move text from one to the next.
+func fixedID(prefix string, at time.Time, parts ...string) (string, error) {
+	h := sha256.New()
+	for _, part := range append([]string{prefix}, parts...) {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	id, err := ulid.New(ulid.Timestamp(at), bytes.NewReader(h.Sum(nil)))
+	if err != nil {
+		return "", fmt.Errorf("make an id: %w", err)
+	}
+	return prefix + id.String(), nil
+}
 
 // NewID makes an id: prefix and ULID of a time. Ids of the same millisecond ascend, so mails sort in the order they were
 // accepted in.

@@ -33,6 +33,8 @@ type IntakeDeps struct {
 	Clock      func() time.Time // time.Now when nil
 	NewID      NewID            // MonotonicIDs when nil; fixed ones make demo data repeatable
 	Senders    Senders          // nil: everybody may send
+	Stored     StoredBlobs      // for AcceptStored alone
+	Holding    Holding          // for AcceptStored alone
 }
 
 // IntakeOptions bound the intake.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/mail"
+	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 )
 
 // Mail as bad as the issue lists it: kept, bounded, marked, and none of it processed for ever.
@@ -36,7 +37,7 @@ func TestHostileMail(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, WorkerOptions{})
 			b.intake.max = MaxRaw
-			b.parse = ParseMail(mail.Limits{})
+			b.parse = parsing.Mail(mail.Limits{})
 			in := b.accept(t, tt.raw, "agent")
 			b.handle(t, in.ID, 1)
 			p := b.store.outcome(in.Recipients[0].Email)
@@ -82,7 +83,7 @@ Content-Disposition: attachment; filename=a.pdf
 %PDF-1.4
 --m--
 `, "\n", "\r\n")
-	r, err := ParseMail(mail.Limits{})(t.Context(), []byte(raw))
+	r, err := parsing.Mail(mail.Limits{})(t.Context(), []byte(raw))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,15 +92,23 @@ type shift struct {
 	inflight int
 	done     []queue.Delivery // to be ended in one batch
 	empty    bool             // the queue was, at the last look
-	resent   map[string]time.Time
-	more     bool // the outbox has more old rows than one look showed
+	again    *resender
+}
+
+func (r *Runner) shift(buffer int) *shift {
+	return &shift{
+		Runner: r, jobs: make(chan queue.Delivery, buffer), results: make(chan result, buffer),
+		again: &resender{
+			outbox: r.deps.Outbox, queue: r.deps.Queue, clock: r.deps.Clock, age: resendAge, limit: r.opts.ResendLimit,
+			resent: map[string]time.Time{},
+		},
+	}
 }
 
 // Run works until ctx ends. Then it takes nothing new, gives the mails in work their grace, interrupts the rest, and returns
 // when the last goroutine is gone. What was interrupted is in the outbox still. Run may be called once at a time.
 func (r *Runner) Run(ctx context.Context) error {
-	batch := queue.MaxBatch + r.opts.Workers
-	s := &shift{Runner: r, jobs: make(chan queue.Delivery, 2*batch), results: make(chan result, 2*batch), resent: map[string]time.Time{}}
+	s := r.shift(2 * (queue.MaxBatch + r.opts.Workers))
 	// The work has a context of its own: ctx asks for the end, this one forces it.
 	work, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	defer interrupt()
@@ -163,7 +171,7 @@ func (s *shift) loop(ctx, work context.Context) {
 		case <-s.deps.Wake:
 			s.empty = false
 		case <-idle.C:
-			if s.empty && s.more && s.inflight == 0 {
+			if s.empty && s.again.more && s.inflight == 0 {
 				s.resend(ctx)
 			}
 			s.empty = false
@@ -204,7 +212,7 @@ func (s *shift) settle(ctx context.Context, res result) {
 	case DeadLetter:
 		s.deps.Logger.Error("pipeline: job needs a person", slog.String("job", res.delivery.ID))
 	case Wait:
-		delete(s.resent, res.delivery.ID)
+		s.again.forget(res.delivery.ID)
 	case Drop:
 	}
 	if s.done = append(s.done, res.delivery); len(s.done) >= queue.MaxBatch {
@@ -223,39 +231,13 @@ func (s *shift) flush(ctx context.Context) {
 	s.done = s.done[:0]
 }
 
-// resend puts the ids of old outbox rows on the queue: their messages were lost, or were given up while something was away.
+// resend gives the queue what the outbox holds and no message names.
 func (s *shift) resend(ctx context.Context) {
-	now := s.deps.Clock()
-	ids, err := s.deps.Outbox.Pending(ctx, now.Add(-resendAge), s.opts.ResendLimit)
-	if err != nil {
-		if ctx.Err() == nil {
-			s.deps.Logger.Warn("pipeline: outbox can't be read", slog.String("error", err.Error()))
-		}
-		return
+	sent, err := s.again.resend(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.deps.Logger.Warn("pipeline: outbox not sent again", slog.String("error", err.Error()))
 	}
-	s.more = len(ids) >= s.opts.ResendLimit
-	for id, at := range s.resent {
-		if now.Sub(at) >= resendAgain || now.Before(at) {
-			delete(s.resent, id)
-		}
-	}
-	var messages []queue.Message
-	for _, id := range ids {
-		if _, waiting := s.resent[id]; waiting {
-			continue
-		}
-		messages = append(messages, queue.Message{ID: id})
-	}
-	for len(messages) > 0 && ctx.Err() == nil {
-		n := min(len(messages), queue.MaxBatch)
-		if err := s.deps.Queue.Send(ctx, messages[:n]...); err != nil {
-			s.deps.Logger.Warn("pipeline: outbox not queued", slog.String("error", err.Error()))
-			return
-		}
-		for _, m := range messages[:n] {
-			s.resent[m.ID] = now
-		}
-		messages = messages[n:]
+	if sent > 0 {
 		s.empty = false
 	}
 }

@@ -99,7 +99,7 @@ func TestResendLeavesAloneWhatItSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := b.accept(t, sample, "agent").ID
-	s := &shift{Runner: r, resent: map[string]time.Time{}}
+	s := r.shift(1)
 	count := func(want int, why string) {
 		t.Helper()
 		s.resend(t.Context())

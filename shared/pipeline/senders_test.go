@@ -18,6 +18,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/mailauth"
+	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 )
 
 // list is a Senders that holds one inbox's policy and entries.
@@ -88,7 +89,7 @@ func judged(t *testing.T, text string, l *list, z zone) inbox.Email {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.worker.deps.Parse, b.worker.deps.Senders, b.worker.deps.Authenticate = ParseMail(mail.Limits{}), l, AuthenticateMail(v)
+	b.worker.deps.Parse, b.worker.deps.Senders, b.worker.deps.Authenticate = parsing.Mail(mail.Limits{}), l, parsing.Senders(v)
 	in := b.incoming(strings.NewReader(text), "agent")
 	in.RemoteIP, in.From = "8.8.4.4", "x@evil.test"
 	id, err := b.intake.Accept(t.Context(), in)
@@ -154,8 +155,8 @@ func TestImportedMailProvesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, authenticate := range map[string]Authenticate{"checked": AuthenticateMail(v), "not checked at all": nil} {
-		b.worker.deps.Parse, b.worker.deps.Authenticate = ParseMail(mail.Limits{}), authenticate
+	for name, authenticate := range map[string]Authenticate{"checked": parsing.Senders(v), "not checked at all": parsing.Senders(nil)} {
+		b.worker.deps.Parse, b.worker.deps.Authenticate = parsing.Mail(mail.Limits{}), authenticate
 		in := b.incoming(strings.NewReader(signed(t, "From: ana@good.test\r\nSubject: "+name+"\r\n\r\nx\r\n")), "agent")
 		in.RemoteIP, in.HELO = "", ""
 		id, err := b.intake.Accept(t.Context(), in)

@@ -31,7 +31,7 @@ func (r *run) dedupe(ctx context.Context) error {
 		return err
 	}
 	r.duplicateOf = other
-	if r.sole {
+	if r.own {
 		// Nobody else's bytes. A failure leaves them to the sweep of raw mail that no row names.
 		if err := r.w.deps.Blobs.Delete(ctx, r.email.RawKey); err != nil {
 			r.w.deps.Logger.Warn("pipeline: bytes of a duplicate were left behind", slog.String("email", r.email.ID))

@@ -25,7 +25,7 @@ func (w *Worker) intake(ctx context.Context, id string, attempt int) error {
 		return wrap("fan out", id, err)
 	}
 	if len(mails) == 1 {
-		return w.sole(ctx, mails[0].ID, attempt)
+		return w.sole(ctx, mails[0].ID, attempt, in.Shared)
 	}
 	messages := make([]queue.Message, 0, len(mails))
 	for _, m := range mails {
@@ -42,8 +42,8 @@ func (w *Worker) intake(ctx context.Context, id string, attempt int) error {
 
 // sole processes the only mail of an intake. The intake's row is gone now, so its message can't be retried for the mail's
 // sake: the mail gets one of its own, whose attempts count. (After a crash the outbox sends it.)
-func (w *Worker) sole(ctx context.Context, id string, attempt int) error {
-	err := w.mail(ctx, id, attempt, true)
+func (w *Worker) sole(ctx context.Context, id string, attempt int, shared bool) error {
+	err := w.mail(ctx, id, attempt, origin{sole: true, own: !shared})
 	d := DispositionOf(err, attempt)
 	if d.Action != Retry {
 		return err
@@ -64,8 +64,9 @@ func received(in inbox.Intake) []inbox.Email {
 			ID: d.Email, Organization: d.Organization, Workspace: d.Workspace, Inbox: d.Inbox,
 			Status: inbox.StatusReceived, ReceivedAt: in.ReceivedAt, UpdatedAt: in.ReceivedAt, Version: 1,
 			Size: in.Size, RawSHA256: in.RawSHA256, RawKey: in.RawKey,
-			Envelope: inbox.Envelope{From: in.From, To: d.Address, RemoteIP: in.RemoteIP, HELO: in.HELO},
-			Warnings: append([]inbox.Warning(nil), in.Repairs...),
+			Envelope:       inbox.Envelope{From: in.From, To: d.Address, RemoteIP: in.RemoteIP, HELO: in.HELO},
+			Warnings:       append([]inbox.Warning(nil), in.Repairs...),
+			Authentication: in.Authentication,
 		})
 	}
 	return mails

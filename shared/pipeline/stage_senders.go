@@ -10,29 +10,11 @@ import (
 
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
-	"github.com/buzon-mail/buzon/shared/mailauth"
 )
 
 // Authenticate finds out which domains vouch for a mail. author is the one address that the checks speak of, empty for none.
 // It must be bounded in time; a context that ends makes the result worthless.
 type Authenticate func(ctx context.Context, raw []byte, e inbox.Envelope) (author string, checks []inbox.AuthCheck)
-
-// AuthenticateMail is the Authenticate of real mail.
-func AuthenticateMail(v *mailauth.Verifier) Authenticate {
-	return func(ctx context.Context, raw []byte, e inbox.Envelope) (string, []inbox.AuthCheck) {
-		return checks(v.Verify(ctx, mailauth.Mail{Raw: raw, RemoteIP: e.RemoteIP, HELO: e.HELO, MailFrom: e.From}))
-	}
-}
-
-func checks(r mailauth.Report) (string, []inbox.AuthCheck) {
-	out := make([]inbox.AuthCheck, 0, len(r.Checks))
-	for _, c := range r.Checks {
-		out = append(out, inbox.AuthCheck{
-			Method: string(c.Method), Result: string(c.Result), Domain: c.Domain, Aligned: c.Aligned, Reason: c.Reason,
-		})
-	}
-	return r.From, out
-}
 
 // senders finds out who sent the mail, how far to believe it and what the inbox wants done with it. A mail that could not be
 // read is not judged: it has no author.
@@ -54,7 +36,7 @@ func (r *run) senders(ctx context.Context) error {
 	_, own, _ := strings.Cut(r.email.Envelope.To, "@")
 	c := r.email.Content
 	r.judged = inbox.Judge(inbox.SenderFacts{
-		From: c.From, ReplyTo: c.ReplyTo, Author: author, Checks: auth, Own: own, SameOwner: mailauth.SameOrganization,
+		From: c.From, ReplyTo: c.ReplyTo, Author: author, Checks: auth, Own: own, SameOwner: r.w.deps.SameOrganization,
 	}, entries, policy, unlisted, r.w.deps.Clock())
 	r.email.Trust = r.judged.Trust
 	if r.judged.Label && !slices.Contains(r.email.Labels, inbox.LabelUnlisted) {
@@ -63,10 +45,10 @@ func (r *run) senders(ctx context.Context) error {
 	return nil
 }
 
-// authenticate survives whatever the mail does to it: then the mail has no author to rely on.
+// authenticate survives whatever the mail does to it: then, as without an Authenticate, it has no author to rely on.
 func (r *run) authenticate(ctx context.Context, raw []byte) (author string, auth []inbox.AuthCheck) {
 	if r.w.deps.Authenticate == nil {
-		return checks(mailauth.Unchecked(raw))
+		return "", nil
 	}
 	defer func() {
 		if p := recover(); p != nil {

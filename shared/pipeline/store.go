@@ -32,6 +32,19 @@ type Outbox interface {
 	Pending(ctx context.Context, before time.Time, limit int) ([]string, error)
 }
 
+// Holding keeps accepted mail of paused inboxes, apart from the outbox: however much of it there is, it is in nobody's way.
+type Holding interface {
+	// Hold stores an intake of one recipient. Repeating it changes nothing.
+	Hold(ctx context.Context, in inbox.Intake) error
+	// NextHeld is the oldest intake that is held for the next inbox behind after, in the order of ids; "" is the start.
+	// not_found behind the last.
+	NextHeld(ctx context.Context, after string) (inbox.Intake, error)
+	// Held lists what is held for an inbox, oldest first.
+	Held(ctx context.Context, inbox string, limit int) ([]inbox.Intake, error)
+	// Unhold drops a held intake. Repeating it is fine.
+	Unhold(ctx context.Context, in inbox.Intake) error
+}
+
 // Mails is what the worker reads and writes of a mail.
 type Mails interface {
 	// ClaimMail moves a received mail to processing and returns it; one that is processing already (a worker died) is returned

@@ -28,7 +28,9 @@ type WorkerDeps struct {
 	Clock  func() time.Time // time.Now when nil
 
 	Authenticate Authenticate // nil: nothing is checked, so nothing can pass
-	Senders      Senders      // nil: every inbox is open and nobody is listed
+	// SameOrganization reports whether two domains have one owner; nil: only when they are equal.
+	SameOrganization func(a, b string) bool
+	Senders          Senders // nil: every inbox is open and nobody is listed
 }
 
 // WorkerOptions bound the work. A zero field takes the default.
@@ -53,6 +55,9 @@ type Worker struct {
 func NewWorker(deps WorkerDeps, opts WorkerOptions) (*Worker, error) {
 	if deps.Outbox == nil || deps.Mails == nil || deps.Blobs == nil || deps.Queue == nil || deps.Parse == nil || deps.Logger == nil {
 		return nil, errors.New("pipeline: Outbox, Mails, Blobs, Queue, Parse and Logger are required")
+	}
+	if deps.SameOrganization == nil {
+		deps.SameOrganization = strings.EqualFold
 	}
 	if deps.Clock == nil {
 		deps.Clock = time.Now
@@ -89,13 +94,19 @@ func (w *Worker) Handle(ctx context.Context, id string, attempt int) (err error)
 	case strings.HasPrefix(id, prefixIntake):
 		return w.intake(ctx, id, attempt)
 	case strings.HasPrefix(id, prefixEmail):
-		return w.mail(ctx, id, attempt, false)
+		return w.mail(ctx, id, attempt, origin{})
 	}
 	return apperr.New(apperr.Invalid, "bad_job", "The queue holds a message that is not for this worker.")
 }
 
-// mail runs the stages over one mail. sole tells that no other mail has the same raw bytes' key.
-func (w *Worker) mail(ctx context.Context, id string, attempt int, sole bool) error {
+// origin is what a run knows of its mail beforehand.
+type origin struct {
+	sole bool // it is the only mail of its intake, straight from there: the first run
+	own  bool // nobody else has, or will have, the same raw bytes' key
+}
+
+// mail runs the stages over one mail.
+func (w *Worker) mail(ctx context.Context, id string, attempt int, from origin) error {
 	// Two runs over one mail are safe, and a waste: the other of this process will see to it.
 	if _, busy := w.inWork.LoadOrStore(id, struct{}{}); busy {
 		return apperr.New(apperr.Unavailable, "in_work", "The mail is being processed.")
@@ -104,7 +115,7 @@ func (w *Worker) mail(ctx context.Context, id string, attempt int, sole bool) er
 	began := w.deps.Clock()
 	email, err := w.deps.Mails.ClaimMail(ctx, id)
 	if apperr.Is(err, apperr.NotFound) { // finished by another run, which may have died before it could clean up
-		r := &run{w: w, email: inbox.Email{ID: id}, sole: sole}
+		r := &run{w: w, email: inbox.Email{ID: id}, origin: from}
 		_ = r.lookBack(ctx)
 		r.wipe(ctx, nil)
 		return nil
@@ -112,7 +123,7 @@ func (w *Worker) mail(ctx context.Context, id string, attempt int, sole bool) er
 	if err != nil {
 		return wrap("claim", id, err)
 	}
-	r := &run{w: w, email: email, attempt: attempt, sole: sole}
+	r := &run{w: w, email: email, attempt: attempt, origin: from}
 	err = r.stages(ctx)
 	r.wipe(ctx, err)
 	if err != nil {
@@ -131,10 +142,10 @@ type run struct {
 	w       *Worker
 	email   inbox.Email
 	attempt int
-	sole    bool
-	tries   int    // traces of tries, with this one's once it is marked
-	marked  bool   // this run has left one
-	stage   string // where it is, for the error
+	origin
+	tries  int    // traces of tries, with this one's once it is marked
+	marked bool   // this run has left one
+	stage  string // where it is, for the error
 
 	raw         []byte   // until the senders stage is over
 	reading     *Reading // nil: not read

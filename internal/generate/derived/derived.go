@@ -23,6 +23,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/mailauth"
 	"github.com/buzon-mail/buzon/shared/optool"
 	"github.com/buzon-mail/buzon/shared/pipeline"
+	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 	"github.com/buzon-mail/buzon/shared/queue"
 	"github.com/buzon-mail/buzon/shared/rest"
 	"github.com/buzon-mail/buzon/shared/store/embedded"
@@ -164,8 +165,8 @@ func sampleMail(ctx context.Context, store *inboxstore.Store, m demo.Mail, clock
 		return demo.Loaded{}, err
 	}
 	worker, err := pipeline.NewWorker(pipeline.WorkerDeps{
-		Outbox: steps, Mails: steps, Blobs: blobs, Queue: nowhere{}, Parse: pipeline.ParseMail(mail.Limits{}), Logger: log,
-		Clock: clock, Authenticate: pipeline.AuthenticateMail(senders), Senders: store,
+		Outbox: steps, Mails: steps, Blobs: blobs, Queue: nowhere{}, Parse: parsing.Mail(mail.Limits{}), Logger: log,
+		Clock: clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: store,
 	}, pipeline.WorkerOptions{})
 	if err != nil {
 		return demo.Loaded{}, err

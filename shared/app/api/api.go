@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/emulator"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/awsclient"
@@ -39,21 +40,21 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 	if !cfg.Emulated {
 		return deployed(cfg, log, build)
 	}
-	e, err := emulate(ctx, time.Now)
+	e, err := emulator.Open(ctx, time.Now)
 	if err != nil {
 		return nil, fmt.Errorf("api: emulate: %w", err)
 	}
 	handler, err := web.New(web.Deps{
-		Store: e.store, Blobs: web.Blobs{Opener: e.blobs}, Downloads: web.Downloads{Signer: e.blobs}, Serve: e.blobs.Handler(),
-		Engine: e.engine, Seal: e.seal, Permanent: e.seal, Keys: e.keys, Logger: log, Clock: time.Now, Random: rand.Reader, RequestID: requestID,
+		Store: e.Store, Blobs: web.Blobs{Opener: e.Blobs}, Downloads: web.Downloads{Signer: e.Blobs}, Serve: e.Blobs.Handler(),
+		Engine: e.Engine, Seal: e.Seal, Permanent: e.Seal, Keys: e.Keys, Logger: log, Clock: time.Now, Random: rand.Reader, RequestID: requestID,
 	}, web.Options{
-		Origin: e.origin, Issuer: e.issuer, Audience: e.audience, Development: true, AllowedOrigins: cfg.AllowedOrigins,
+		Origin: e.Origin, Issuer: e.Issuer, Audience: e.Audience, Development: true, AllowedOrigins: cfg.AllowedOrigins,
 		PublicDiscover: cfg.PublicDiscover, PerMinute: cfg.Rates.PerMinute, OutwardMinute: cfg.Rates.OutwardPerMinute, Version: build,
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("api: %w", err), e.close())
+		return nil, errors.Join(fmt.Errorf("api: %w", err), e.Close())
 	}
-	return &Function{Handler: lambdaedge.New(handler, lambdaedge.Options{Logger: log}), close: e.close}, nil
+	return &Function{Handler: lambdaedge.New(handler, lambdaedge.Options{Logger: log}), close: e.Close}, nil
 }
 
 // deployed makes the function on AWS with what Lambda has set.

@@ -38,6 +38,7 @@ type grammar struct {
 	Keys    keysCommand    `cmd:"" help:"Signing keys of access tokens."`
 	Token   tokenCommand   `cmd:"" help:"Print an access token for a person. Loopback services only."`
 	Event   eventCommand   `cmd:"" help:"Fill the tokens into an event file for the emulated Lambda function and print it."`
+	Secret  secretCommand  `cmd:"" help:"Secrets of a deployed service."`
 	Backup  backupCommand  `cmd:"" help:"Write store, blobs and secrets into one tar archive. The service may run."`
 	Check   checkCommand   `cmd:"" help:"Check any MCP server in the world from outside. Exit code: 0 nothing failed, 1 something did, 2 it could not be checked."`
 }

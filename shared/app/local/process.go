@@ -29,6 +29,9 @@ func (p *Process) run(ctx context.Context, verb string, in any, show func([]byte
 
 // stream does a verb through the running service, or over the store itself when none runs.
 func (p *Process) stream(ctx context.Context, verb string, in any, out io.Writer) error {
+	if config.OnAWS(p.Getenv) {
+		return p.onAWS(ctx, verb, in, out)
+	}
 	cfg, err := config.LoadLocal(p.Getenv)
 	if err != nil {
 		return err
@@ -41,11 +44,16 @@ func (p *Process) stream(ctx context.Context, verb string, in any, out io.Writer
 		return err
 	}
 	defer func() { _ = s.Close() }()
+	return s.admin.do(ctx, verb, in, out)
+}
+
+// do is a verb over the store itself.
+func (a *admin) do(ctx context.Context, verb string, in any, out io.Writer) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", verb, err)
 	}
-	for _, c := range s.admin.calls() {
+	for _, c := range a.calls() {
 		if c.verb == verb {
 			return c.handle(ctx, body, out)
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/oauth"
 	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/pipeline"
+	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 	queue "github.com/buzon-mail/buzon/shared/queue/embedded"
 	"github.com/buzon-mail/buzon/shared/seal"
 	"github.com/buzon-mail/buzon/shared/smtpd"
@@ -165,8 +166,8 @@ func (s *Service) pipeline() (err error) {
 		return err
 	}
 	s.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
-		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: pipeline.ParseMail(mail.Limits{}),
-		Logger: s.log, Clock: s.opts.Clock, Authenticate: pipeline.AuthenticateMail(senders), Senders: s.store,
+		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: parsing.Mail(mail.Limits{}),
+		Logger: s.log, Clock: s.opts.Clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: s.store,
 	}, pipeline.WorkerOptions{})
 	return err
 }

@@ -1,4 +1,6 @@
-package pipeline
+// Package parsing is the parser of real mail behind the pipeline's interface. It is the one part of the pipeline that links the
+// mail room, and only who processes mail imports it.
+package parsing
 
 import (
 	"context"
@@ -9,21 +11,22 @@ import (
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/mail/cue"
 	"github.com/buzon-mail/buzon/shared/mail/markup"
+	"github.com/buzon-mail/buzon/shared/pipeline/reading"
 )
 
-// ParseMail is the Parse of real mail.
-func ParseMail(limits mail.Limits) Parse {
-	return func(ctx context.Context, raw []byte) (Reading, error) {
+// Mail is the Parse of real mail.
+func Mail(limits mail.Limits) reading.Parse {
+	return func(ctx context.Context, raw []byte) (reading.Reading, error) {
 		m, err := mail.Parse(ctx, raw, limits)
 		if err != nil {
-			return Reading{}, fmt.Errorf("read the mail: %w", err)
+			return reading.Reading{}, fmt.Errorf("read the mail: %w", err)
 		}
 		return readingOf(m), nil
 	}
 }
 
-func readingOf(m *mail.Message) Reading {
-	r := Reading{
+func readingOf(m *mail.Message) reading.Reading {
+	r := reading.Reading{
 		Content: inbox.Content{
 			Subject: m.Subject, MessageID: m.MessageID, Snippet: m.Snippet,
 			From: addresses(m.From), ReplyTo: addresses(m.ReplyTo), To: addresses(m.To), CC: addresses(m.Cc),
@@ -156,8 +159,8 @@ func names[T ~string](list []T) []string {
 	return out
 }
 
-func file(a mail.Attachment) File {
-	return File{Data: a.Data, Meta: inbox.Attachment{
+func file(a mail.Attachment) reading.File {
+	return reading.File{Data: a.Data, Meta: inbox.Attachment{
 		PartPath: a.PartPath, Kind: string(a.Kind), Filename: a.Filename, FilenameOriginal: a.FilenameOriginal,
 		ContentType: a.ContentType, DetectedType: a.DetectedType, Disposition: a.Disposition, ContentID: a.ContentID,
 		Flags: names(a.Flags),
