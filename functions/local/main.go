@@ -13,6 +13,6 @@ var version string //nolint:gochecknoglobals // set by -ldflags -X
 
 func main() {
 	os.Exit(local.Main(context.Background(), local.Process{
-		Args: os.Args[1:], Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr, Build: version,
+		Args: os.Args[1:], Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr, Build: version, Program: os.Args[0],
 	}))
 }

@@ -26,6 +26,8 @@ type Process struct {
 	Stderr io.Writer
 	// Build is the version that the linker wrote.
 	Build string
+	// Program is how this program was called, for commands that can be pasted; buzon when empty.
+	Program string
 }
 
 // grammar is the command line.
@@ -103,7 +105,7 @@ func (serveCommand) Run(ctx context.Context, p *Process) error {
 	if err != nil {
 		return err
 	}
-	s, err := New(cfg, Options{Log: p.Stderr, Build: p.Build})
+	s, err := New(cfg, Options{Log: p.Stderr, Build: p.Build, Program: p.Program})
 	if err != nil {
 		return err
 	}

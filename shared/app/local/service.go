@@ -44,6 +44,8 @@ type Options struct {
 	Log   io.Writer        // one JSON line per request, mail or fault; standard error when nil
 	Clock func() time.Time // time.Now when nil
 	Build string           // version of the build
+	// Program is how the command line is called, for the banner; buzon when empty.
+	Program string
 }
 
 // Service is the process.
