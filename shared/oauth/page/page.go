@@ -36,10 +36,10 @@ func Language(accept string) string {
 	return English
 }
 
-// ContentSecurityPolicy of every page: nothing runs, nothing loads but our own style, nobody frames it (a framed consent page
+// ContentSecurityPolicy of every page: nothing runs, nothing loads but our own style and the empty icon in the page itself, nobody frames it (a framed consent page
 // can be clicked unseen). form-action is left out: browsers apply it to the redirect that answers the consent form and would
 // block the way back to the client.
-const ContentSecurityPolicy = "default-src 'none'; style-src '" + styleHash + "'; base-uri 'none'; frame-ancestors 'none'"
+const ContentSecurityPolicy = "default-src 'none'; img-src data:; style-src '" + styleHash + "'; base-uri 'none'; frame-ancestors 'none'"
 
 // markup is HTML that stands in this package's source. A variable of another type can't be passed for it.
 type markup string
