@@ -101,6 +101,16 @@ func LoadAdmin(getenv Getenv) (AWS, error) {
 	return names, nil
 }
 
+// LoadOrigin reads the public URL of a deployed service, which a sign-in link begins with. The error is Problems.
+func LoadOrigin(getenv Getenv) (string, error) {
+	r := &reader{getenv: getenv}
+	origin := r.publicURL()
+	if getenv(varPublicURL) == "" {
+		r.fault(varPublicURL, "missing; set it to the origin that the service was deployed with, as https://mail.example.com.")
+	}
+	return origin, r.err()
+}
+
 // loadBackground is for the functions that nobody calls from outside: they know no secret and no origin.
 func loadBackground(getenv Getenv) (emulated bool, names AWS, err error) {
 	r := &reader{getenv: getenv}

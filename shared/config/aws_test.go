@@ -87,6 +87,14 @@ func TestBackgroundFunctionsRefuse(t *testing.T) {
 	if c, err := LoadAdmin(env(varRegion, "r", varKeyID, "k", varSecret, "s", varCoreTable, "core", varEphemeralTable, "ephemeral")); err != nil || c.CoreTable != "core" {
 		t.Errorf("the command line: %+v, %v", c, err)
 	}
+	if origin, err := LoadOrigin(env(varPublicURL, "https://mail.example.com")); err != nil || origin != "https://mail.example.com" {
+		t.Errorf("LoadOrigin = %q, %v", origin, err)
+	}
+	for _, bad := range []string{"", "mail.example.com", "https://mail.example.com/x", "http://mail.example.com"} {
+		if origin, err := LoadOrigin(env(varPublicURL, bad)); err == nil {
+			t.Errorf("LoadOrigin(%q) = %q, want an error", bad, origin)
+		}
+	}
 	if _, err := LoadAdmin(env(varRegion, "r")); err == nil {
 		t.Error("the command line needs tables and credentials")
 	}

@@ -38,7 +38,7 @@ func (a *admin) UserLink(ctx context.Context, r LinkRequest) (LinkReply, error) 
 	if err != nil {
 		return LinkReply{}, err
 	}
-	url, expires, err := a.api.OAuth.SignInLink(ctx, m.User)
+	url, expires, err := a.signInLink(ctx, m.User)
 	return LinkReply{URL: url, Expires: expires}, err
 }
 

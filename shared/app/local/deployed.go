@@ -18,7 +18,7 @@ import (
 // onAWS does a verb over the tables of a deployed service, with the credentials of the environment. Only what needs the tables
 // alone can be done so: the rest belongs to the process that has the keys.
 func (p *Process) onAWS(ctx context.Context, verb string, in any, out io.Writer) error {
-	if !slices.Contains([]string{"org-create", "domain-add"}, verb) {
+	if !slices.Contains([]string{"org-create", "domain-add", "user-link"}, verb) {
 		return apperr.New(apperr.Invalid, "", "This verb is for a local service, and BUZON_STORE is dynamo.",
 			"Leave BUZON_STORE out to work on the local service.")
 	}
@@ -34,7 +34,17 @@ func (p *Process) onAWS(ctx context.Context, verb string, in any, out io.Writer)
 	if err != nil {
 		return err
 	}
-	return (&admin{store: store, clock: time.Now}).do(ctx, verb, in, out)
+	rows, err := a.Engine()
+	if err != nil {
+		return err
+	}
+	return (&admin{store: store, clock: time.Now, signInLink: func(ctx context.Context, person string) (string, time.Time, error) {
+		issuer, err := config.LoadOrigin(p.Getenv)
+		if err != nil {
+			return "", time.Time{}, err
+		}
+		return oauth.KeepLink(ctx, rows, issuer, person, time.Now(), rand.Reader)
+	}}).do(ctx, verb, in, out)
 }
 
 type secretCommand struct {

@@ -62,6 +62,7 @@ func TestVerbsOnAWSRefuse(t *testing.T) {
 		{"no region", tables, []string{"domain", "add", "acme", "acme.test"}, "AWS_REGION"},
 		{"no credentials", with("AWS_REGION", "eu-west-1"), []string{"domain", "add", "acme", "acme.test"}, "AWS_ACCESS_KEY_ID"},
 		{"a token", with("AWS_REGION", "eu-west-1"), []string{"token", "owner@acme.test"}, "local service"},
+		{"a link without tables", map[string]string{"BUZON_STORE": "dynamo"}, []string{"user", "link", "owner@acme.test"}, "BUZON_CORE_TABLE"},
 		{"a backup", with("AWS_REGION", "eu-west-1"), []string{"backup", t.TempDir() + "/x.tar"}, "local service"},
 	}
 	for _, tt := range tests {

@@ -151,6 +151,7 @@ func (s *Service) wire(origin string) (err error) {
 	}
 	s.admin = &admin{
 		dir: s.cfg.DataDir, engine: s.engine, store: s.store, api: s.api, clock: s.opts.Clock, loopback: s.cfg.Loopback(),
+		signInLink: s.api.OAuth.SignInLink,
 	}
 	return s.pipeline()
 }

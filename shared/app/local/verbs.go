@@ -28,8 +28,10 @@ type admin struct {
 	store    *inboxstore.Store
 	api      *web.API
 	clock    func() time.Time
-	loopback bool       // tokens are minted for a loopback issuer only
-	rotating sync.Mutex // one rotation at a time
+	loopback bool // tokens are minted for a loopback issuer only
+	// signInLink makes a one-time link for a person.
+	signInLink func(ctx context.Context, person string) (address string, expires time.Time, err error)
+	rotating   sync.Mutex // one rotation at a time
 }
 
 // OrganizationRequest asks for an organization with its first workspace and owner.
