@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED ?= 0
 
-FUZZTIME ?= 3s
+FUZZTIME ?= 2s
 BENCH ?= .
 TAGS := lambda.norpc
 VERSION ?=
@@ -51,7 +51,7 @@ generated: ## fail when generated files are not up to date
 modules: ## fail when a function links other modules than scripts/modules lists
 	@scripts/modules.sh
 
-fuzz: ## run every fuzz target for FUZZTIME (3s)
+fuzz: ## run every fuzz target for FUZZTIME (2s)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
 race: ## tests with the race detector, in random order; the house rules are among them

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -36,15 +37,21 @@ func cleanFilename(name string) (out string, deceptive bool) {
 		}
 		return r
 	}, name)
-	name = strings.TrimLeft(strings.TrimRight(name, " ."), " ")
+	name = strings.TrimLeftFunc(trimEnd(name), unicode.IsSpace)
 	if len(name) > maxFilename {
 		ext := path.Ext(name)
 		if len(ext) > maxExt {
 			ext = ""
 		}
-		name = strings.TrimRight(clean.Cut(strings.TrimSuffix(name, ext), maxFilename-len(ext)), " .") + ext
+		name = trimEnd(clean.Cut(strings.TrimSuffix(name, ext), maxFilename-len(ext))) + ext
 	}
 	return name, deceptive
+}
+
+// trimEnd drops spaces of every width and dots from the end of a name, which some systems do when they save a file: what is
+// shown is then what lies on the disk.
+func trimEnd(name string) string {
+	return strings.TrimRightFunc(name, func(r rune) bool { return r == '.' || unicode.IsSpace(r) })
 }
 
 // signatures are the first bytes of file types, the more precise first.
