@@ -207,9 +207,11 @@ func (s *Server) Routes() map[string]http.Handler {
 }
 
 // random256 draws a secret of 256 bits as base64url.
-func (s *Server) random256() (string, error) {
+func (s *Server) random256() (string, error) { return draw256(s.Random) }
+
+func draw256(random io.Reader) (string, error) {
 	var b [32]byte
-	if _, err := io.ReadFull(s.Random, b[:]); err != nil {
+	if _, err := io.ReadFull(random, b[:]); err != nil {
 		return "", fmt.Errorf("oauth: read randomness: %w", err)
 	}
 	return encode(b[:]), nil

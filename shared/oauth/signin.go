@@ -49,11 +49,10 @@ func (s *Server) SignInLink(ctx context.Context, person string) (address string,
 func KeepLink(
 	ctx context.Context, rows store.Engine, issuer, person string, now time.Time, random io.Reader,
 ) (address string, expires time.Time, err error) {
-	var b [32]byte
-	if _, err := io.ReadFull(random, b[:]); err != nil {
-		return "", time.Time{}, fmt.Errorf("oauth: read randomness: %w", err)
+	token, err := draw256(random)
+	if err != nil {
+		return "", time.Time{}, err
 	}
-	token := encode(b[:])
 	item, err := store.Encode(linkKey(token), linkFormat, 1, linkRow{person})
 	if err != nil {
 		return "", time.Time{}, err //nolint:wrapcheck // the store names the step
