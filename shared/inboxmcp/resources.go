@@ -97,6 +97,10 @@ func families(d documents) []family {
 			description: "The newest 25, as emails_list with inbox.",
 		},
 		{
+			uri: "threads/{id}", name: "thread", title: "Conversation", mime: typeJSON, tool: toolThread, argument: argID,
+			description: "A conversation with what each of its first 20 emails adds, as threads_get.",
+		},
+		{
 			uri: "threads/{id}/emails", name: "thread_emails", title: "Emails of a conversation", mime: typeJSON, tool: toolEmails, argument: argThread,
 			with: map[string]any{argLimit: inbox.MaxLimit}, some: true, description: "The newest 100, as emails_list with thread_id.",
 		},

@@ -92,7 +92,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read codes:read")
+	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read usage:read codes:read")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
 			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Role: role, Scopes: scopes, Expires: clock(),
