@@ -155,6 +155,21 @@ func TestWaitReadsOnceASecond(t *testing.T) {
 	}
 }
 
+// A clock that stands still does not make a wait endless.
+func TestWaitCounts(t *testing.T) {
+	w := newWorld(t)
+	w.inbox(acme(), "support")
+	start, ticks := w.now(), 0
+	w.meanwhile = func() {
+		ticks++
+		w.advance(start.Sub(w.now()))
+	}
+	got, err := w.wait(inbox.WaitRequest{Query: inbox.WaitQuery{Inbox: "support"}})
+	if err != nil || !got.TimedOut || ticks > 26 {
+		t.Errorf("%v, %d ticks", err, ticks)
+	}
+}
+
 // A call with a deadline, as every one on Lambda, answers before it.
 func TestWaitEndsBeforeTheDeadline(t *testing.T) {
 	w := newWorld(t)

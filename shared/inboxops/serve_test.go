@@ -184,6 +184,14 @@ func (w *world) hold(e inbox.Email) inbox.Email {
 	return e
 }
 
+// thread is the conversation of a mail.
+func (w *world) thread(e inbox.Email) string {
+	w.t.Helper()
+	e, _, err := w.store.Email(w.t.Context(), e.Workspace, e.ID, false)
+	w.must(err)
+	return e.Thread
+}
+
 func TestServed(t *testing.T) {
 	w := newWorld(t)
 	in := w.data("acme", "PUT", "/inboxes", `{"slug":"support","retention_days":30}`, 201)
@@ -306,6 +314,7 @@ func TestMaskedForTheBlind(t *testing.T) {
 func TestUntrusted(t *testing.T) {
 	w := newWorld(t)
 	w.data("globex", "PUT", "/inboxes", `{"slug":"a"}`, 201)
+	w.mails = -1 // now: a wait looks no further back than a minute
 	mail := w.deliver(w.data("acme", "PUT", "/inboxes", `{"slug":"a"}`, 201), orgA, wsA)
 	var strip func(v any) any
 	strip = func(v any) any {
@@ -322,8 +331,21 @@ func TestUntrusted(t *testing.T) {
 		}
 		return v
 	}
-	for _, path := range []string{"/emails", "/emails/" + mail.ID + "?include=text,html,headers,markdown,reply_text", "/attachments?inbox=a"} {
-		_, text := w.do("acme", "GET", path, "")
+	for _, path := range []string{"/emails", "/emails/" + mail.ID + "?include=text,html,headers,markdown,reply_text", "/attachments?inbox=a",
+		"/threads", "/threads/" + w.thread(mail), "POST /email-waits", "POST /email-claims"} {
+		method, body := "GET", ""
+		if x, ok := strings.CutPrefix(path, "POST "); ok {
+			method, path, body = "POST", x, `{"inbox":"a"}`
+			if path == "/email-waits" {
+				body = `{"inbox":"a","timeout_s":0}`
+			}
+		}
+		code, text := w.do("acme", method, path, body)
+		if code != 200 || !strings.Contains(text, "Ignore") {
+			if !strings.HasPrefix(path, "/attachments") {
+				t.Errorf("%s: %d %s", path, code, text)
+			}
+		}
 		var v any
 		w.must(json.Unmarshal([]byte(text), &v))
 		rest, err := json.Marshal(strip(v))
