@@ -40,6 +40,7 @@ type Services struct {
 	Emails      *Emails
 	Attachments *Attachments
 	Senders     *Senders
+	Audits      *Audits
 	Workspaces  *Workspaces
 	Threads     *Threads
 	Work        *Work
@@ -64,6 +65,7 @@ func New(d Deps) (*Services, error) {
 		Emails:      &Emails{d},
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
+		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d.Cursors},
 		Threads:     &Threads{d},
 		Work:        &Work{d},

@@ -13,6 +13,7 @@ const (
 	scopeSendersRead     = "senders:read"
 	scopeSendersWrite    = "senders:write"
 	scopeUsageRead       = "usage:read"
+	scopeAuditRead       = "audit:read"
 	scopeCodesRead       = "codes:read"
 )
 
@@ -42,7 +43,7 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: "keys:read", Description: "See API keys, never their secrets.", Reserved: true},
 		{Name: "keys:write", Description: "Create, rotate and revoke API keys.", Reserved: true},
 		{Name: "jobs:read", Description: "Follow long-running jobs."},
-		{Name: "audit:read", Description: "Read the audit log.", Reserved: true},
+		{Name: scopeAuditRead, Description: "Read the audit log.", Reserved: true},
 		{Name: scopeUsageRead, Description: "See usage and limits."},
 		{Name: scopeCodesRead, Description: "See one-time codes and links in emails; needs the role operator. Without it they are masked."},
 	})

@@ -60,7 +60,7 @@ func (s *Store) Lease(ctx context.Context, row inbox.WorkRow, l inbox.Lease, act
 	b.drop(key(workPartition(row.Workspace, row.Inbox), row.Key), store.RevisionIs(row.Revision))
 	b.work(workKey(e, l.Until), row.Summary, row.Revision+1, store.Condition{})
 	b.set(mailKey(row.Workspace, row.ID, leaseSort), leaseRow{Lease: l})
-	b.act(act, row.ID, nil, nil)
+	b.act(act, row.ID, nil, l)
 	err := s.commit(ctx, &b)
 	if errors.Is(err, store.ErrConflict) {
 		return inbox.ErrTaken
