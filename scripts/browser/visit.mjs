@@ -44,7 +44,7 @@ async function authenticator(page) {
 async function visit(browser, lang, listening) {
   const w = words[lang];
   const context = await browser.newContext({locale: w.locale});
-  context.setDefaultTimeout(10_000);
+  context.setDefaultTimeout(20_000);
   const watched = watch(context, [new URL(plan.origin).host, listening.host, 'app.example.com']);
   const page = await context.newPage();
   const look = name => inspect(page, report, {name, lang, pictures: plan.pictures});
@@ -222,7 +222,7 @@ async function approved(page, client, {without, withScope, tool, other}) {
 // Somebody whose role allows less than is asked for.
 async function viewer(browser, listening) {
   const context = await browser.newContext({locale: 'en-GB'});
-  context.setDefaultTimeout(10_000);
+  context.setDefaultTimeout(20_000);
   const page = await context.newPage();
   const w = words.en;
   const client = await Client.register(plan.origin, '', listening.host);
@@ -243,7 +243,7 @@ async function viewer(browser, listening) {
 async function invited(browser, listening) {
   const [email, [link]] = Object.entries(plan.links).find(([who]) => who.endsWith('@example.com'));
   const context = await browser.newContext({locale: 'es-ES', javaScriptEnabled: false});
-  context.setDefaultTimeout(10_000);
+  context.setDefaultTimeout(20_000);
   const page = await context.newPage();
   const w = words.es;
   await page.goto(link);
