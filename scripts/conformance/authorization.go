@@ -22,7 +22,7 @@ import (
 
 	"github.com/buzon-mail/buzon/scripts/service"
 	"github.com/buzon-mail/buzon/shared/app/local"
-	"github.com/buzon-mail/buzon/shared/testkit"
+	"github.com/buzon-mail/buzon/shared/testkit/robot"
 )
 
 // localProcess is where the authorization server is tested: the service itself.
@@ -158,35 +158,28 @@ func answer(ctx context.Context, output io.Reader, at *service.Service) error {
 		if found == "" {
 			continue
 		}
-		person, err := testkit.NewPerson(func(ctx context.Context) (string, error) {
+		person, err := robot.New(func(ctx context.Context) (string, error) {
 			return at.Command(ctx, "user", "link", "owner@acme.test")
 		})
 		if err != nil {
 			return err
 		}
-		callback, err := person.Answer(ctx, found, "allow")
+		callback, err := person.Authorize(ctx, found, robot.Answer{})
 		if err != nil {
 			return err
 		}
-		return open(ctx, callback)
+		return deliver(ctx, person, callback)
 	}
 	return errors.New("the suite printed no address to open")
 }
 
-// open brings the answer to the client, which prints the address before it listens.
-func open(ctx context.Context, callback *url.URL) error {
+// deliver brings the answer to the client, which prints the address before it listens.
+func deliver(ctx context.Context, person *robot.Robot, callback *url.URL) error {
 	const attempts = 100
 	for n := 1; ; n++ {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, callback.String(), nil)
-		if err != nil {
-			return fmt.Errorf("answer: %w", err)
-		}
-		res, err := http.DefaultClient.Do(r)
-		if err == nil {
-			return res.Body.Close()
-		}
+		err := person.Deliver(ctx, callback)
 		if n == attempts || !errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("bring the answer to the suite: %w", err)
+			return err
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/buzon-mail/buzon/shared/testkit"
+	"github.com/buzon-mail/buzon/shared/testkit/robot"
 )
 
 // site is a running service and a browser at it.
@@ -137,13 +137,13 @@ func TestConnect(t *testing.T) {
 			"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"}, "scope": {scope},
 		}.Encode()
 	}
-	person, err := testkit.NewPerson(func(context.Context) (string, error) { return s.link(t), nil })
+	person, err := robot.New(func(context.Context) (string, error) { return s.link(t), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	connect := func(scope string) map[string]any {
 		t.Helper()
-		back, err := person.Answer(t.Context(), ask(scope), "allow")
+		back, err := person.Authorize(t.Context(), ask(scope), robot.Answer{})
 		if err != nil || !strings.HasPrefix(back.String(), callback) {
 			t.Fatalf("consent: %v %v", back, err)
 		}
@@ -177,7 +177,7 @@ func TestConnect(t *testing.T) {
 		t.Errorf("after step-up: %d %.300s", got.StatusCode, got.body)
 	}
 
-	if back, err := person.Answer(t.Context(), ask("emails:read"), "deny"); err != nil || back.Query().Get("error") != "access_denied" ||
+	if back, err := person.Authorize(t.Context(), ask("emails:read"), robot.Answer{Deny: true}); err != nil || back.Query().Get("error") != "access_denied" ||
 		back.Query().Get("iss") != s.origin || back.Query().Has("code") {
 		t.Errorf("denied: %v %v", back, err)
 	}
