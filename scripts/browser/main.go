@@ -73,6 +73,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 // plan is what the program of this folder reads from BROWSER_PLAN.
 type plan struct {
 	Origin    string              `json:"origin"`
+	Env       []string            `json:"env"` // NAME=value, of the browser alone
 	Chromium  string              `json:"chromium"`
 	Pictures  string              `json:"pictures"`
 	Links     map[string][]string `json:"links"`        // one-time, for each person
@@ -93,7 +94,7 @@ func visit(
 		return fmt.Errorf("pictures: %w", err)
 	}
 	todo := plan{
-		Origin: s.Origin(), Chromium: c.program, Pictures: where, Links: map[string][]string{},
+		Origin: s.Origin(), Chromium: c.program, Env: c.env, Pictures: where, Links: map[string][]string{},
 		Publisher: p.server.Listener.Addr().String(), Key: p.key(), Document: documentID,
 	}
 	for _, email := range []string{"owner@acme.test", "viewer@acme.test", "owner@globex.test", invited} {
@@ -114,7 +115,7 @@ func visit(
 		return fmt.Errorf("program: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, node, program) //nolint:gosec // what was installed
-	cmd.Env = append(append(os.Environ(), "BROWSER_PLAN="+string(text)), c.env...)
+	cmd.Env = append(os.Environ(), "BROWSER_PLAN="+string(text))
 	cmd.Stdout, cmd.Stderr = out, os.Stderr
 	// Asked first, so that it can close the browser.
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, 10*time.Second

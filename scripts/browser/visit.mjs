@@ -262,6 +262,7 @@ async function invited(browser, listening) {
 
 const browser = await chromium.launch({
   executablePath: plan.chromium,
+  env: {...process.env, ...Object.fromEntries((plan.env ?? []).map(pair => pair.split(/=(.*)/s)))},
   // Names lead nowhere but to the service, the client and the stand-in for its publisher. Its key is known; ignoring errors of
   // certificates altogether would switch passkeys off.
   args: [`--ignore-certificate-errors-spki-list=${plan.publisherKey}`, `--host-resolver-rules=MAP app.example.com:443 ${plan.publisher}, MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1`],
