@@ -13,8 +13,8 @@ import (
 )
 
 // Authenticate finds out which domains vouch for a mail. author is the one address that the checks speak of, empty for none.
-// It must be bounded in time; a context that ends makes the result worthless.
-type Authenticate func(ctx context.Context, raw []byte, e inbox.Envelope) (author string, checks []inbox.AuthCheck)
+// found is what the transport has checked, if it did. It must be bounded in time; a context that ends makes the result worthless.
+type Authenticate func(ctx context.Context, raw []byte, e inbox.Envelope, found []inbox.Authentication) (author string, checks []inbox.AuthCheck)
 
 // senders finds out who sent the mail, how far to believe it and what the inbox wants done with it. A mail that could not be
 // read is not judged: it has no author.
@@ -39,10 +39,32 @@ func (r *run) senders(ctx context.Context) error {
 		From: c.From, ReplyTo: c.ReplyTo, Author: author, Checks: auth, Own: own, SameOwner: r.w.deps.SameOrganization,
 	}, entries, policy, unlisted, r.w.deps.Clock())
 	r.email.Trust = r.judged.Trust
+	r.transported()
 	if r.judged.Label && !slices.Contains(r.email.Labels, inbox.LabelUnlisted) {
 		r.email.Labels = append(r.email.Labels, inbox.LabelUnlisted)
 	}
 	return nil
+}
+
+// transported adds what the transport found out and could not act upon: it had said yes already.
+func (r *run) transported() {
+	found := func(method string) bool {
+		return slices.ContainsFunc(r.email.Authentication, func(a inbox.Authentication) bool {
+			return a.Method == method && a.Result == "fail" && a.From == inbox.CheckedBySES
+		})
+	}
+	if found("spam") {
+		r.warn("spam_suspected", "Amazon SES takes it for spam")
+	}
+	switch {
+	case found("virus"):
+		r.judged.Held = inbox.HeldVirus
+	case r.judged.Held != "":
+	case r.email.Door == inbox.HeldUnlisted && r.judged.Entry != "": // the door knew the envelope alone; the author is listed
+	default:
+		r.judged.Held = r.email.Door
+	}
+	r.judged.Label = r.judged.Label && r.judged.Held == ""
 }
 
 // authenticate survives whatever the mail does to it: then, as without an Authenticate, it has no author to rely on.
@@ -56,7 +78,7 @@ func (r *run) authenticate(ctx context.Context, raw []byte) (author string, auth
 			author, auth = "", nil
 		}
 	}()
-	return r.w.deps.Authenticate(ctx, raw, r.email.Envelope)
+	return r.w.deps.Authenticate(ctx, raw, r.email.Envelope, r.email.Authentication)
 }
 
 // listed reads the policy of the inbox and the entries that may concern the mail's author.

@@ -30,8 +30,6 @@ const (
 	// kept, which the bucket's lifecycle removes after 7 days.
 	sesFolder     = "ses/"
 	unknownFolder = "unknown/"
-	// checker is our authserv-id for what SES checked.
-	checker = "ses"
 )
 
 // Engines is what the function stands on.
@@ -88,6 +86,7 @@ func started(e *Engines, err error, clock func() time.Time, out io.Writer) (*Fun
 func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Function, error) {
 	intake, err := pipeline.NewIntake(pipeline.IntakeDeps{
 		Recipients: e.Store, Outbox: e.Store, Blobs: e.Blobs, Queue: e.Queue, Logger: log, Clock: clock, Stored: e.Blobs, Holding: e.Store,
+		Senders: e.Store,
 	}, pipeline.IntakeOptions{})
 	if err != nil {
 		return nil, err
@@ -126,7 +125,7 @@ func (m *mails) take(ctx context.Context, msg lambdaedge.Message) error {
 	if err := m.ours(notice); err != nil {
 		return err
 	}
-	known, unknown, err := m.recipients(ctx, notice.Recipients)
+	known, n, err := m.recipients(ctx, notice)
 	if err != nil {
 		return fmt.Errorf("find the recipients: %w", err)
 	}
@@ -141,8 +140,11 @@ func (m *mails) take(ctx context.Context, msg lambdaedge.Message) error {
 	}
 	m.log.LogAttrs(ctx, slog.LevelInfo, "mail taken", slog.String("message", msg.ID), slog.String("ses", notice.MessageID),
 		slog.Int("recipients", len(known)), slog.Any("intakes", ids), slog.Int("attempt", msg.Attempt))
-	if unknown > 0 {
-		m.count(ctx, notice.MessageID, unknown)
+	if n.unknown > 0 {
+		m.count(ctx, notice.MessageID, "recipients unknown", "UnknownRecipients", n.unknown)
+	}
+	if n.refused > 0 {
+		m.count(ctx, notice.MessageID, "senders refused", "RefusedSenders", n.refused)
 	}
 	return nil
 }
@@ -159,31 +161,47 @@ func (m *mails) ours(n lambdaedge.Received) error {
 	return nil
 }
 
-// recipients finds the inboxes of the envelope and counts the addresses that are nobody's.
-func (m *mails) recipients(ctx context.Context, addresses []string) (known []inbox.Recipient, unknown int, err error) {
+// counts are the recipients that get nothing, or not at once.
+type counts struct {
+	unknown int // nobody's
+	refused int // they don't take mail of this sender: it is quarantined there
+}
+
+// recipients finds the inboxes of the envelope. Each asks whether it takes mail of the envelope's sender, as at SMTP's door.
+func (m *mails) recipients(ctx context.Context, notice lambdaedge.Received) (known []inbox.Recipient, n counts, err error) {
 	seen := map[string]bool{}
-	for _, address := range addresses {
+	for _, address := range notice.Recipients {
 		if address = strings.ToLower(address); seen[address] {
 			continue
 		}
 		seen[address] = true
 		r, err := m.intake.Recipient(ctx, address)
-		switch {
-		case apperr.Is(err, apperr.NotFound):
-			unknown++
-		case err != nil:
-			return nil, 0, err
-		default:
-			known = append(known, r)
+		if apperr.Is(err, apperr.NotFound) {
+			n.unknown++
+			continue
 		}
+		if err == nil {
+			r.Door, err = m.intake.Door(ctx, r, notice.Source)
+		}
+		if err != nil {
+			return nil, counts{}, err
+		}
+		if r.Door != "" {
+			n.refused++
+		}
+		known = append(known, r)
 	}
-	return known, unknown, nil
+	return known, n, nil
 }
 
 func stored(n lambdaedge.Received, to []inbox.Recipient) inbox.Stored {
 	s := inbox.Stored{Source: n.Key, Key: n.Key, ReceivedAt: n.At, From: n.Source, Recipients: to}
 	for _, v := range n.Verdicts {
-		s.Authentication = append(s.Authentication, inbox.Authentication{Method: v.Method, Result: v.Result, From: checker})
+		a := inbox.Authentication{Method: v.Method, Result: v.Result, From: inbox.CheckedBySES}
+		if v.Method == "dmarc" {
+			a.Reason = n.Policy
+		}
+		s.Authentication = append(s.Authentication, a)
 	}
 	return s
 }
@@ -220,16 +238,16 @@ func (m *mails) kept(ctx context.Context, key string, missing error) error {
 
 // count writes a line that CloudWatch makes a metric of (embedded metric format). It has no dimensions: an address in one would
 // be a metric for each name that a spammer guesses.
-func (m *mails) count(ctx context.Context, sesID string, unknown int) {
+func (m *mails) count(ctx context.Context, sesID, text, name string, n int) {
 	type metric struct{ Name, Unit string }
 	type directive struct {
 		Namespace  string
 		Dimensions [][]string
 		Metrics    []metric
 	}
-	m.log.LogAttrs(ctx, slog.LevelInfo, "recipients unknown", slog.String("ses", sesID), slog.Int("UnknownRecipients", unknown),
+	m.log.LogAttrs(ctx, slog.LevelInfo, text, slog.String("ses", sesID), slog.Int(name, n),
 		slog.Any("_aws", struct {
 			Timestamp         int64
 			CloudWatchMetrics []directive
-		}{m.clock().UnixMilli(), []directive{{"Buzon", [][]string{{}}, []metric{{"UnknownRecipients", "Count"}}}}}))
+		}{m.clock().UnixMilli(), []directive{{"Buzon", [][]string{{}}, []metric{{name, "Count"}}}}}))
 }
