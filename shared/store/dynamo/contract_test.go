@@ -17,6 +17,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/store"
 	"github.com/buzon-mail/buzon/shared/store/dynamo"
 	"github.com/buzon-mail/buzon/shared/store/storetest"
+	"github.com/buzon-mail/buzon/shared/testkit/standin"
 )
 
 // standIn names an endpoint of DynamoDB to test against, as make awstest starts one.
@@ -70,7 +71,7 @@ func open(t *testing.T, cfg awsclient.Config, clock func() time.Time) *dynamo.En
 
 func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, clock func() time.Time) store.Engine {
-		s := httptest.NewServer(minidyn())
+		s := httptest.NewServer(standin.DynamoDB())
 		t.Cleanup(s.Close)
 		tables(t, at(s.URL), "core", "ephemeral")
 		return open(t, at(s.URL), clock)
