@@ -56,7 +56,7 @@ var arrows = map[string]room{
 	"awsclient":  {nil, "it says how requests go to AWS and knows no service"},
 	"blob":       {map[string]string{"seal": "a local download is sealed text", "awsclient": "S3"}, "an engine knows bytes, not whose"},
 	"queue":      {map[string]string{"store": "the durable local one keeps rows", "awsclient": "SQS"}, "an engine knows messages, not whose"},
-	"ratelimit":  {map[string]string{"mcp": "the shape of a limit"}, "it counts keys"},
+	"ratelimit":  {map[string]string{"mcp": "the shape of a limit", "store": "the counter that instances share"}, "it counts keys"},
 	"lambdaedge": {map[string]string{"apperr": kinds}, "it serves any http.Handler"},
 	"demo":       {map[string]string{"apperr": kinds, "inbox": "the sample world is made of its types"}, "whoever starts a process stores the sample world"},
 	"app":        {map[string]string{anything: "the wiring joins every room"}, "what starts a process is called by functions"},
