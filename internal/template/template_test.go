@@ -280,6 +280,21 @@ func TestFrontDoors(t *testing.T) {
 		if at(u, "Properties", "AuthType") != "NONE" || at(u, "Condition") != "HasFunctionUrl" {
 			t.Errorf("%s: %s", name, jsonOf(t, u))
 		}
+		// The function can't see how the URL invokes it: where the two differ every reply is broken.
+		told := at(template, "Resources", "ApiFunction", "Properties", "Environment", "Variables", "BUZON_INVOKE_MODE")
+		if mode := named(at(u, "Properties", "InvokeMode")); mode != "InvokeMode" || named(told) != mode {
+			t.Errorf("%s invokes by %q, and the function is told %q", name, mode, named(told))
+		}
+	}
+	modes := list(at(template, "Parameters", "InvokeMode", "AllowedValues"))
+	if at(template, "Parameters", "InvokeMode", "Default") != "BUFFERED" || len(modes) != 2 {
+		t.Errorf("invoke modes %v", modes)
+	}
+	for _, mode := range modes {
+		env := map[string]string{"BUZON_EMULATOR": "1", "BUZON_INVOKE_MODE": text(mode)}
+		if c, err := config.LoadAPI(func(v string) string { return env[v] }); err != nil || c.Stream != (mode == "RESPONSE_STREAM") {
+			t.Errorf("the function reads %v as %+v, %v", mode, c, err)
+		}
 	}
 	for name, i := range resources(t, template, "AWS::ApiGatewayV2::Integration") {
 		if at(i, "Properties", "PayloadFormatVersion") != "2.0" {

@@ -64,6 +64,7 @@ const (
 	varEphemeralTable = "BUZON_EPHEMERAL_TABLE"
 	varBucket         = "BUZON_BUCKET"
 	varJobsQueue      = "BUZON_JOBS_QUEUE"
+	varInvokeMode     = "BUZON_INVOKE_MODE"
 	varEmulator       = "BUZON_EMULATOR"
 	varSAMLocal       = "AWS_SAM_LOCAL"
 	// varLambda is set by Lambda itself and by no emulator in its usual mode: neither SAM nor the Runtime Interface Emulator
