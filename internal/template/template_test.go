@@ -412,6 +412,9 @@ func TestAlarms(t *testing.T) {
 		for _, d := range list(at(p, "Dimensions")) {
 			of = named(at(d, "Value"))
 		}
+		if text(at(p, "Namespace")) == "Buzon" && at(list(at(p, "Dimensions"))[0], "Name") != "FunctionName" {
+			t.Errorf("%s has not the dimension of our metrics", name)
+		}
 		metric := text(at(p, "MetricName"))
 		if metric == "" {
 			metric = text(at(p, "MetricName", "Fn::Sub"))
@@ -429,7 +432,7 @@ func TestAlarms(t *testing.T) {
 			want = append(want, "ApproximateAgeOfOldestMessage "+name)
 		}
 	}
-	for _, w := range append(want, "${AWS::StackName}-AuthFailures ") {
+	for _, w := range append(want, "AuthFailures ApiFunction", "Faults ApiFunction", "MailsFailed WorkerFunction") {
 		if !watched[w] {
 			t.Errorf("no alarm for %s", w)
 		}

@@ -72,6 +72,7 @@ const (
 	varLambda = "AWS_LAMBDA_INITIALIZATION_TYPE"
 	// Lambda sets these in every function.
 	varRegion  = "AWS_REGION"
+	varSelf    = "AWS_LAMBDA_FUNCTION_NAME"
 	varKeyID   = "AWS_ACCESS_KEY_ID"
 	varSecret  = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // a name
 	varSession = "AWS_SESSION_TOKEN"     //nolint:gosec // a name

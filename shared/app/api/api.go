@@ -33,7 +33,7 @@ func (f *Function) Close() error { return f.close() }
 
 // New makes the function. Log lines go to out; build is the version of the build.
 func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Function, error) {
-	log := jsonlog.New(out)
+	log := jsonlog.ForFunction(out, cfg.AWS.Function)
 	if build == "" {
 		build = web.Unreleased
 	}
