@@ -139,6 +139,9 @@ func (t *route) admit(r *http.Request) (context.Context, error) {
 		role = w.Role
 		ctx = op.WithTenant(ctx, w)
 	}
+	if t.op.Traced() {
+		ctx = op.WithTrace(ctx, t.api.trace(ctx, t.op.Name))
+	}
 	if role < t.op.Role {
 		return nil, apperr.New(apperr.Forbidden, "insufficient_role",
 			"This operation needs the role "+t.op.Role.String()+"; yours here is "+role.String()+".",
@@ -171,6 +174,15 @@ func (t *route) letOut(ctx context.Context, caller *op.Caller) error {
 
 // closed is after how long a caller may try a gate again that could not tell.
 const closed = 5 * time.Second
+
+// trace is what the audit keeps of a call.
+func (a *API) trace(ctx context.Context, operation string) op.Trace {
+	t := op.Trace{Operation: operation, Request: a.deps.RequestID(ctx)}
+	if a.deps.Source != nil {
+		t.Source = a.deps.Source(ctx)
+	}
+	return t
+}
 
 // tenant takes the workspace of the header. Two headers are refused: a proxy and this program could read different ones.
 func tenant(r *http.Request, caller *op.Caller) (op.Workspace, error) {

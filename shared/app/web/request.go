@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -17,8 +18,9 @@ import (
 // pays for it.
 type requestID struct {
 	context.Context
-	once sync.Once
-	id   string
+	once   sync.Once
+	id     string
+	remote string // address and port of the peer, as the edge knows it
 }
 
 const (
@@ -55,7 +57,7 @@ func (i *identified) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			ctx = tracecontext.With(ctx, c)
 		}
 	}
-	i.next.ServeHTTP(w, r.WithContext(&requestID{Context: ctx}))
+	i.next.ServeHTTP(w, r.WithContext(&requestID{Context: ctx, remote: r.RemoteAddr}))
 }
 
 // RequestID is the id of the request that ctx belongs to; empty outside of one.
@@ -71,6 +73,20 @@ func (i *identified) RequestID(ctx context.Context) string {
 	}
 	r.once.Do(func() { r.id = i.draw() })
 	return r.id
+}
+
+// Source is the IP address of whoever sent the request that ctx belongs to: the connection's, or the one that the platform names
+// (lambdaedge). Headers have no part in it. Empty when it is unknown.
+func (*identified) Source(ctx context.Context) string {
+	r, _ := ctx.Value(requestIDKey{}).(*requestID)
+	if r == nil {
+		return ""
+	}
+	peer, err := netip.ParseAddrPort(r.remote)
+	if err != nil {
+		return ""
+	}
+	return peer.Addr().Unmap().WithZone("").String()
 }
 
 // draw makes an id; empty when there is no randomness.
