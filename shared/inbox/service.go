@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
@@ -15,11 +16,14 @@ type Deps struct {
 	Attachments AttachmentStore
 	Senders     SenderStore
 	Audit       AuditStore
+	Jobs        JobStore
+	JobQueue    JobQueue // nil: the outbox alone brings jobs to the worker
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
 	Now         func() time.Time
 	Rand        io.Reader
+	Sleep       func(context.Context, time.Duration) error // nil: it takes its time, or ends with the context
 }
 
 // Services are the operations of the domain, by resource.
@@ -28,20 +32,25 @@ type Services struct {
 	Emails      *Emails
 	Attachments *Attachments
 	Senders     *Senders
+	Jobs        *Jobs
 	Workspaces  *Workspaces
 }
 
-// New makes the services; every dependency is needed.
+// New makes the services; every dependency is needed but JobQueue and Sleep.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Audit == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Audit == nil || d.Jobs == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
+	}
+	if d.Sleep == nil {
+		d.Sleep = sleep
 	}
 	return &Services{
 		Inboxes:     &Inboxes{d},
 		Emails:      &Emails{d},
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
+		Jobs:        &Jobs{d},
 		Workspaces:  &Workspaces{d.Cursors},
 	}, nil
 }

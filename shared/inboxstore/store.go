@@ -36,6 +36,8 @@ var (
 	_ inbox.AttachmentStore = (*Store)(nil)
 	_ inbox.SenderStore     = (*Store)(nil)
 	_ inbox.AuditStore      = (*Store)(nil)
+	_ inbox.JobStore        = (*Store)(nil)
+	_ inbox.KeyStore        = (*Store)(nil)
 )
 
 // New makes a Store. now stamps what no caller dates: tombstones and domains.
