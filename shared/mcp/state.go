@@ -154,9 +154,6 @@ func (s *Server) handlerFailure(x *exchange, name string, err error) *reply {
 		return malformedInput(err)
 	}
 	if errors.Is(err, ErrTaskOnly) {
-		if !x.version.Stateless() {
-			return badParamsFor("task_required", "This tool answers with a task, which only clients of revision 2026-07-28 take")
-		}
 		return noTasks()
 	}
 	if e, ok := errors.AsType[*ParamsError](err); ok {
