@@ -33,6 +33,7 @@ type Services struct {
 	Attachments *Attachments
 	Senders     *Senders
 	Jobs        *Jobs
+	Audits      *Audits
 	Workspaces  *Workspaces
 }
 
@@ -51,6 +52,7 @@ func New(d Deps) (*Services, error) {
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
 		Jobs:        &Jobs{d},
+		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d.Cursors},
 	}, nil
 }

@@ -109,7 +109,7 @@ func TestJobReplies(t *testing.T) {
 	w.jobCallers()
 	mail, _ := w.inboxWithMail()
 	id := w.reprocess("one", mail, "k")
-	if code, text := w.do("one", "GET", "/jobs/"+id, ""); code != 200 || !strings.Contains(text, `"result":null,"error":null,"started_by":{"subject":"user_one"}`) {
+	if code, text := w.do("one", "GET", "/jobs/"+id, ""); code != 200 || !strings.Contains(text, `"result":null,"error":null,"started_by":{"subject":"user_one","client":"client-acme"}`) {
 		t.Errorf("queued: %d %s", code, text)
 	}
 	end := func(f func(*inbox.Job)) {
