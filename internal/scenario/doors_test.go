@@ -30,20 +30,40 @@ import (
 	"github.com/buzon-mail/buzon/shared/testkit/standin"
 )
 
-// through is a client that reaches a function through a front door. The domain is one of our own, so that no stage is in paths.
-func through(t *testing.T, kind lambdaedge.Door, invoke gateway.Invoke, domain string) *http.Client {
+// through is a client that reaches a function through a front door. The domain is one of our own where the door allows one, so that
+// no stage is in paths.
+func through(t *testing.T, kind lambdaedge.Door, function *api.Function) *http.Client {
 	t.Helper()
-	g, err := gateway.New(kind, invoke, gateway.Options{Domain: domain})
+	domain := "buzon.example"
+	if kind == lambdaedge.FunctionURL {
+		domain = urlDomain
+	}
+	g, err := gateway.New(kind, function.Invoke, gateway.Options{Domain: domain})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &http.Client{Transport: g}
 }
 
-// startEmulated runs the emulated function in this process behind a front door.
-func startEmulated(t *testing.T, name string, kind lambdaedge.Door) door {
+const urlDomain = "abc.lambda-url.eu-west-1.on.aws"
+
+// streaming is a client of a function URL whose InvokeMode is RESPONSE_STREAM.
+func streaming(t *testing.T, function *api.Function) *http.Client {
 	t.Helper()
-	function, err := api.New(t.Context(), settings(t, map[string]string{"BUZON_EMULATOR": "1"}), io.Discard, "")
+	g, err := gateway.NewStreamed(func(ctx context.Context, event []byte) (gateway.Reply, error) {
+		return function.Stream(ctx, event)
+	}, gateway.Options{Domain: urlDomain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &http.Client{Transport: g}
+}
+
+// startEmulated runs the emulated function in this process; reached makes the front door.
+func startEmulated(t *testing.T, name string, env map[string]string, reached func(*api.Function) *http.Client) door {
+	t.Helper()
+	env["BUZON_EMULATOR"] = "1"
+	function, err := api.New(t.Context(), settings(t, env), io.Discard, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,15 +72,20 @@ func startEmulated(t *testing.T, name string, kind lambdaedge.Door) door {
 			t.Error(err)
 		}
 	})
-	d := door{
-		name: name, token: developmentToken(t),
-		client: testkit.Client{HTTP: through(t, kind, function.Invoke, "emulator.buzon.invalid"), Origin: oauth.DevelopmentOrigin},
+	return door{name: name, token: developmentToken(t), client: testkit.Client{HTTP: reached(function), Origin: oauth.DevelopmentOrigin}}
+}
+
+// emulatedDoors are the front doors but for the buffered function URL, which the built bootstrap has.
+func emulatedDoors(t *testing.T) []door {
+	t.Helper()
+	const decoded = "an HTTP API decodes the path, so it names another resource: none"
+	decoding := startEmulated(t, "http-api", map[string]string{}, func(f *api.Function) *http.Client { return through(t, lambdaedge.HTTPAPI, f) })
+	decoding.other = map[string]string{"GET /api/v1/emails/%2e owner@acme.test": decoded, "GET /api/v1/emails/a%2fb owner@acme.test": decoded}
+	return []door{
+		decoding,
+		startEmulated(t, "rest-api", map[string]string{}, func(f *api.Function) *http.Client { return through(t, lambdaedge.RESTAPI, f) }),
+		startEmulated(t, "streamed", map[string]string{"BUZON_INVOKE_MODE": "RESPONSE_STREAM"}, func(f *api.Function) *http.Client { return streaming(t, f) }),
 	}
-	if kind == lambdaedge.HTTPAPI {
-		const decoded = "an HTTP API decodes the path, so it names another resource: none"
-		d.other = map[string]string{"GET /api/v1/emails/%2e owner@acme.test": decoded, "GET /api/v1/emails/a%2fb owner@acme.test": decoded}
-	}
-	return d
 }
 
 // settings are those of an environment.
@@ -143,7 +168,7 @@ func startDeployed(t *testing.T, a account) door {
 	}
 	return door{
 		name: "deployed", token: func(email string) string { return mint(t, issuer, email) },
-		client: testkit.Client{HTTP: through(t, lambdaedge.FunctionURL, function.Invoke, "abc.lambda-url.eu-west-1.on.aws"), Origin: origin},
+		client: testkit.Client{HTTP: through(t, lambdaedge.FunctionURL, function), Origin: origin},
 	}
 }
 

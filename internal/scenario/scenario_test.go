@@ -26,7 +26,6 @@ import (
 
 	"github.com/buzon-mail/buzon/shared/app/local"
 	"github.com/buzon-mail/buzon/shared/config"
-	"github.com/buzon-mail/buzon/shared/lambdaedge"
 	"github.com/buzon-mail/buzon/shared/testkit"
 )
 
@@ -53,10 +52,7 @@ func scenarios(t *testing.T) []string {
 
 func TestScenarios(t *testing.T) {
 	files := scenarios(t)
-	doors := []door{
-		startLocal(t), startFunction(t), startEmulated(t, "http-api", lambdaedge.HTTPAPI), startEmulated(t, "rest-api", lambdaedge.RESTAPI),
-		startDeployed(t, inProcess(t)),
-	}
+	doors := append([]door{startLocal(t), startFunction(t), startDeployed(t, inProcess(t))}, emulatedDoors(t)...)
 	playAll(t, files, doors)
 }
 
@@ -136,6 +132,10 @@ func (d door) send(t *testing.T, f txtar.File, captured map[string]string) strin
 	text := strings.TrimSuffix(body.String(), "\n")
 	for name, value := range captured {
 		text = strings.ReplaceAll(text, "{{"+name+"}}", value)
+		fields[1] = strings.ReplaceAll(fields[1], "{{"+name+"}}", value)
+		for i := range pairs {
+			pairs[i] = strings.ReplaceAll(pairs[i], "{{"+name+"}}", value)
+		}
 	}
 	res, err := client.Do(ctx, fields[0], fields[1], text, pairs...)
 	if err != nil {
@@ -199,11 +199,12 @@ var masks = []struct {
 	{regexp.MustCompile(`\b\d{1,2} (January|February|March|April|May|June|July|August|September|October|November|December)( \d{4})?\b`), "DAY"},
 	{regexp.MustCompile(`(/downloads/)[A-Za-z0-9_-]+`), "${1}SEALED"},
 	{regexp.MustCompile(`https?://[^"\\ ]+X-Amz-Signature=[^"\\ ]+`), "ORIGIN/downloads/SEALED"}, // the bucket serves its own
+	{regexp.MustCompile(`("ttlMs": )[1-9]\d+`), "${1}MILLISECONDS"},
 	{regexp.MustCompile(`(request_id\\?":\s*\\?")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`(requestId":\s*")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`((?:before|after)_sha256\\?":\s*\\?")[0-9a-f]{64}`), "${1}SHA256"},
 	{regexp.MustCompile(`(source_ip\\?":\s*\\?")[0-9a-f.:]+`), "${1}ADDRESS"}, // each door has its own
-	{regexp.MustCompile(`\b(email|intake|inbox|grant|lease|aud)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
+	{regexp.MustCompile(`\b(email|intake|inbox|grant|lease|aud|job)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
 }
 
 func mask(text, origin string) string {

@@ -40,6 +40,8 @@ var (
 	_ inbox.WaitStore       = (*Store)(nil)
 	_ inbox.UsageStore      = (*Store)(nil)
 	_ inbox.AuditStore      = (*Store)(nil)
+	_ inbox.JobStore        = (*Store)(nil)
+	_ inbox.KeyStore        = (*Store)(nil)
 )
 
 // New makes a Store. now stamps what no caller dates: tombstones and domains.

@@ -30,6 +30,7 @@ type frame struct {
 	offered   []byte // params.protocolVersion of initialize
 	answers   []byte // params.inputResponses
 	state     []byte // params.requestState
+	task      []byte // params.taskId
 	ref       []byte
 	argument  []byte
 	context   []byte
@@ -39,6 +40,8 @@ type frame struct {
 	clientInfo   []byte
 	logLevel     []byte
 	progress     []byte // progressToken
+	traceparent  []byte // W3C Trace Context
+	tracestate   []byte
 }
 
 // level is where in the message a member stands.
@@ -196,6 +199,8 @@ func (f *frame) keepParam(name, raw []byte) {
 		f.answers = raw
 	case "requestState":
 		f.state = raw
+	case "taskId":
+		f.task = raw
 	case "ref":
 		f.ref = raw
 	case "argument":
@@ -217,6 +222,10 @@ func (f *frame) keepMeta(name, raw []byte) {
 		f.logLevel = raw
 	case "progressToken":
 		f.progress = raw
+	case "traceparent":
+		f.traceparent = raw
+	case "tracestate":
+		f.tracestate = raw
 	}
 }
 

@@ -33,38 +33,45 @@ func (r *run) senders(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, own, _ := strings.Cut(r.email.Envelope.To, "@")
-	c := r.email.Content
-	r.judged = inbox.Judge(inbox.SenderFacts{
-		From: c.From, ReplyTo: c.ReplyTo, Author: author, Checks: auth, Own: own, SameOwner: r.w.deps.SameOrganization,
-	}, entries, policy, unlisted, r.w.deps.Clock())
+	r.author = author
+	r.judged = r.verdict(author, auth, policy, unlisted, entries)
 	r.email.Trust = r.judged.Trust
-	r.transported()
+	if r.transportFound("spam") {
+		r.warn("spam_suspected", "Amazon SES takes it for spam")
+	}
 	if r.judged.Label && !slices.Contains(r.email.Labels, inbox.LabelUnlisted) {
 		r.email.Labels = append(r.email.Labels, inbox.LabelUnlisted)
 	}
 	return nil
 }
 
-// transported adds what the transport found out and could not act upon: it had said yes already.
-func (r *run) transported() {
-	found := func(method string) bool {
-		return slices.ContainsFunc(r.email.Authentication, func(a inbox.Authentication) bool {
-			return a.Method == method && a.Result == "fail" && a.From == inbox.CheckedBySES
-		})
-	}
-	if found("spam") {
-		r.warn("spam_suspected", "Amazon SES takes it for spam")
-	}
+// verdict is what the inbox makes of who sent the mail, and of what its transport found out and could not act upon: it had said yes
+// already.
+func (r *run) verdict(
+	author string, auth []inbox.AuthCheck, policy inbox.SenderPolicy, unlisted inbox.OnUnlisted, entries []inbox.AllowedSender,
+) inbox.Judgement {
+	_, own, _ := strings.Cut(r.email.Envelope.To, "@")
+	c := r.email.Content
+	j := inbox.Judge(inbox.SenderFacts{
+		From: c.From, ReplyTo: c.ReplyTo, Author: author, Checks: auth, Own: own, SameOwner: r.w.deps.SameOrganization,
+	}, entries, policy, unlisted, r.w.deps.Clock())
 	switch {
-	case found("virus"):
-		r.judged.Held = inbox.HeldVirus
-	case r.judged.Held != "":
-	case r.email.Door == inbox.HeldUnlisted && r.judged.Entry != "": // the door knew the envelope alone; the author is listed
+	case r.transportFound("virus"):
+		j.Held = inbox.HeldVirus
+	case j.Held != "":
+	case r.email.Door == inbox.HeldUnlisted && j.Entry != "": // the door knew the envelope alone; the author is listed
 	default:
-		r.judged.Held = r.email.Door
+		j.Held = r.email.Door
 	}
-	r.judged.Label = r.judged.Label && r.judged.Held == ""
+	j.Label = j.Label && j.Held == ""
+	return j
+}
+
+// transportFound reports whether the transport's own scanner speaks against the mail.
+func (r *run) transportFound(method string) bool {
+	return slices.ContainsFunc(r.email.Authentication, func(a inbox.Authentication) bool {
+		return a.Method == method && a.Result == "fail" && a.From == inbox.CheckedBySES
+	})
 }
 
 // authenticate survives whatever the mail does to it: then, as without an Authenticate, it has no author to rely on.

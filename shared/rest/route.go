@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -16,12 +17,13 @@ import (
 )
 
 // route is the handler of one operation. Everything that guards the operation lies in it and in this order: panic, caller,
-// scope, tenant, role, outward limit, path values, query, body, huma's validation. Nothing of it may move around the mux:
+// scope, tenant, role, outward limit, path values, query, body, huma's validation, idempotency key. Nothing of it may move around the mux:
 // in-process calls don't pass the mux.
 type route struct {
 	api     *API
 	op      *op.Operation
 	scope   op.ScopeSet
+	keyed   bool     // it takes an idempotency key
 	params  []string // path parameters
 	once    sync.Once
 	bound   *bound
@@ -32,7 +34,14 @@ func newRoute(a *API, o *op.Operation) (*route, error) {
 	if _, ok := o.Binding.(*binding); !ok {
 		return nil, fmt.Errorf("rest: %s was not made by Define", o.Name)
 	}
+	if err := checkJob(o); err != nil {
+		return nil, err
+	}
+	if err := checkKey(o, a.deps.Idempotency); err != nil {
+		return nil, err
+	}
 	t := &route{api: a, op: o, params: parameters(o.Path)}
+	t.keyed = TakesKey(o.Input)
 	if o.Scope != "" {
 		t.scope, _ = a.catalogue.Vocabulary.Bit(o.Scope) // the catalogue has checked that it is known
 	}
@@ -52,7 +61,7 @@ func parameters(path string) []string {
 
 // ServeHTTP runs the operation for the caller of the request's context.
 func (t *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{r: r}
+	c := &call{r: r, route: t}
 	defer t.rescue(w, r)
 	if err := t.serve(c, w); err != nil {
 		t.api.fail(r.Context(), w, t.op.Name, err)
@@ -107,10 +116,16 @@ func (t *route) serve(c *call, w http.ResponseWriter) error {
 	case c.refused != nil:
 		return invalid(c.refused, t.op)
 	case c.err != nil:
+		c.settle(nil, 0)
 		return c.err
+	case c.replay != nil:
+		return t.again(w, c.replay)
 	case inquiry != nil:
 		w.WriteHeader(http.StatusNoContent)
 		return nil
+	}
+	if out, ok := c.out.(*StartedOutput); ok {
+		out.locate(t.api.options.BasePath)
 	}
 	return t.bound.reply.write(w, c)
 }
@@ -148,12 +163,31 @@ func (t *route) admit(r *http.Request) (context.Context, error) {
 	}
 	// A question lets nothing out.
 	if t.op.Outward && t.api.deps.Outward != nil && op.InquiryFrom(ctx) == nil {
-		if l := t.api.deps.Outward.Take(ctx, caller.Grant); !l.Allowed {
-			return nil, limited(l, "This grant has sent out too much in a short time.")
+		if err := t.letOut(ctx, caller); err != nil {
+			return nil, err
 		}
 	}
 	return ctx, nil
 }
+
+// letOut counts an operation that lets something out. Where it can't be counted nothing leaves: an outage of the counter must not
+// be a way to send without a limit.
+func (t *route) letOut(ctx context.Context, caller *op.Caller) error {
+	l, err := t.api.deps.Outward.Take(ctx, caller.Grant)
+	switch {
+	case err != nil:
+		e := apperr.New(apperr.Unavailable, "", "What leaves the service can't be counted at the moment, so nothing was sent.",
+			"Repeat the call in a few seconds.").Because(err)
+		e.RetryAfter = closed
+		return e
+	case !l.Allowed:
+		return limited(l, "This grant has sent out too much in a short time.")
+	}
+	return nil
+}
+
+// closed is after how long a caller may try a gate again that could not tell.
+const closed = 5 * time.Second
 
 // trace is what the audit keeps of a call.
 func (a *API) trace(ctx context.Context, operation string) op.Trace {

@@ -42,13 +42,13 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 	if build == "" {
 		build = web.Unreleased
 	}
-	log := jsonlog.New(out)
+	log := jsonlog.ForFunction(out, cfg.AWS.Function)
 	e, err := emulator.Open(ctx, time.Now)
 	if err != nil {
 		return nil, fmt.Errorf("api: emulate: %w", err)
 	}
 	handler, err := web.New(web.Deps{
-		Store: e.Store, Blobs: web.Blobs{Opener: e.Blobs}, Downloads: web.Downloads{Signer: e.Blobs}, Serve: e.Blobs.Handler(),
+		Store: e.Store, Blobs: web.Blobs{Opener: e.Blobs}, Downloads: web.Downloads{Signer: e.Blobs}, Serve: e.Blobs.Handler(), Queue: e.Queue,
 		Engine: e.Engine, Seal: e.Seal, Permanent: e.Seal, Keys: e.Keys, Logger: log, Clock: time.Now, Random: rand.Reader, RequestID: requestID,
 	}, web.Options{
 		Origin: e.Origin, Issuer: e.Issuer, Audience: e.Audience, Development: true, AllowedOrigins: cfg.AllowedOrigins,
@@ -57,7 +57,7 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("api: %w", err), e.Close())
 	}
-	return &Function{Handler: lambdaedge.New(handler, lambdaedge.Options{Logger: log}), close: e.Close}, nil
+	return &Function{Handler: lambdaedge.New(handler, lambdaedge.Options{Logger: log, Stream: cfg.Stream}), close: e.Close}, nil
 }
 
 // On makes the function on an account of AWS, which it asks nothing yet.
@@ -65,12 +65,12 @@ func On(cfg *config.API, aws awsclient.Config, clock func() time.Time, out io.Wr
 	if build == "" {
 		build = web.Unreleased
 	}
-	log := jsonlog.New(out)
+	log := jsonlog.ForFunction(out, cfg.AWS.Function)
 	d, err := deploy(cfg, aws, log, clock, build)
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	return &Function{Handler: lambdaedge.New(d, lambdaedge.Options{Logger: log}), close: func() error { return nil }}, nil
+	return &Function{Handler: lambdaedge.New(d, lambdaedge.Options{Logger: log, Stream: cfg.Stream}), close: func() error { return nil }}, nil
 }
 
 func requestID(ctx context.Context) string {

@@ -22,7 +22,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/op"
 	"github.com/buzon-mail/buzon/shared/optool"
-	"github.com/buzon-mail/buzon/shared/ratelimit"
+	"github.com/buzon-mail/buzon/shared/queue"
 	"github.com/buzon-mail/buzon/shared/rest"
 	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/seal"
@@ -40,6 +40,7 @@ type Deps struct {
 	Store     *inboxstore.Store
 	Blobs     inbox.Blobs
 	Downloads inbox.Downloads
+	Queue     queue.Queue   // of the worker's jobs
 	Serve     http.Handler  // of the downloads' addresses; nil where something else serves them
 	Engine    store.Engine  // of the authorization server's rows
 	Seal      *seal.Keyring // what travels for a day at most
@@ -64,6 +65,7 @@ type Options struct {
 	PerMinute      int              // requests a grant; 0: not limited
 	MaxWaits       int              // calls that may wait for mail at once; 0: the domain's default
 	OutwardMinute  int              // of them, operations that let something out; 0: not limited
+	SharedLimits   bool             // several instances serve: they count in Engine, and not each for itself
 	Version        string           // of the build
 	Upstream       *upstream.Config // where people may sign in too; nil: nowhere
 }
@@ -103,8 +105,8 @@ type builder struct {
 	resource  *oauth.Resource
 	oauth     *oauth.Server
 	identity  *identity
-	limiter   *ratelimit.Limiter
-	outward   *ratelimit.Limiter
+	limiter   mcp.Limiter
+	outward   rest.Gate
 }
 
 func (b *builder) build() (*API, error) {
@@ -131,10 +133,14 @@ func (b *builder) build() (*API, error) {
 }
 
 func (b *builder) domain() error {
+	var jobs inbox.JobQueue
+	if b.Queue != nil {
+		jobs = jobQueue{b.Queue}
+	}
 	services, err := inbox.New(inbox.Deps{
 		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
 		Threads: b.Store, Work: b.Store, Waiting: b.Store, Usage: b.Store, Rates: rates{b}, MaxWaits: b.MaxWaits,
-		Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
+		Jobs: b.Store, JobQueue: jobs, Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
 		return fmt.Errorf("web: %w", err)
@@ -161,10 +167,7 @@ func (b *builder) access() error {
 		return err
 	}
 	b.identity = newIdentity(verifier, b.Store, b.oauth, b.catalogue.Vocabulary, b.Clock)
-	if b.limiter, err = ratelimit.New(ratelimit.Options{PerMinute: b.PerMinute, Now: b.Clock}); err != nil {
-		return fmt.Errorf("web: %w", err)
-	}
-	if b.outward, err = ratelimit.New(ratelimit.Options{PerMinute: b.OutwardMinute, Now: b.Clock}); err != nil {
+	if b.limiter, b.outward, err = limits(b.Engine, b.Options, b.Clock); err != nil {
 		return fmt.Errorf("web: %w", err)
 	}
 	return nil
@@ -199,12 +202,12 @@ func (b *builder) rest() (*rest.API, error) {
 	options := inboxops.Document()
 	options.PublicOrigin, options.AllowedOrigins = b.Origin, b.AllowedOrigins
 	options.ChallengeHeader, options.OpenAPI = "X-MCP-Challenge", inboxops.OpenAPI()
-	deps := rest.Deps{Authenticator: b.identity, Challenger: b.resource, Logger: b.Logger, RequestID: b.ids.RequestID, Source: b.ids.Source}
+	deps := rest.Deps{Authenticator: b.identity, Challenger: b.resource, Logger: b.Logger, RequestID: b.ids.RequestID, Source: b.ids.Source, Idempotency: inboxops.Keys{Store: b.Store}}
 	if b.PerMinute > 0 {
 		deps.Limiter = restLimiter{b.limiter}
 	}
 	if b.OutwardMinute > 0 {
-		deps.Outward = restLimiter{b.outward}
+		deps.Outward = b.outward
 	}
 	routes, err := rest.New(b.catalogue, deps, options)
 	if err != nil {
@@ -220,6 +223,7 @@ func (b *builder) mcp(routes *rest.API) (*mcp.Server, error) {
 	}
 	tools, err := optool.New(b.catalogue, routes, segments, optool.Options{
 		UntrustedMetaKey: untrustedMetaKey, WorkspaceHeader: rest.WorkspaceHeader, BasePath: inboxops.BasePath,
+		JobRead: inboxops.JobRead, JobCancel: inboxops.JobCancel,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("web: %w", err)
@@ -232,7 +236,7 @@ func (b *builder) mcp(routes *rest.API) (*mcp.Server, error) {
 	}
 	endpoint, err := mcp.New(mcp.Deps{
 		Authenticator: forMCP{b.identity}, Challenger: b.resource, Limiter: b.limiter, Tools: tools,
-		Resources: offers, Prompts: offers, Completer: offers, Logger: b.Logger,
+		Resources: offers, Prompts: offers, Completer: offers, Tasks: tools, Logger: b.Logger,
 		Sealer: b.Seal.Purpose("mcp"), RequestID: b.ids.RequestID, Now: b.Clock, Rand: b.Random,
 	}, mcp.Options{
 		Name: "buzon", Title: "Buzón", Version: b.Version, Instructions: instructions,
@@ -318,12 +322,4 @@ type rates struct{ *builder }
 func (r rates) Rate(ctx context.Context, grant string) (inbox.RateState, bool) {
 	l := r.limiter.Peek(ctx, grant)
 	return inbox.RateState{PerMinute: l.Limit, Remaining: l.Remaining, Reset: l.Reset}, l.Limit > 0
-}
-
-// restLimiter is the limiter as the REST room asks for it: the same counters on both surfaces.
-type restLimiter struct{ *ratelimit.Limiter }
-
-// Take counts one call.
-func (l restLimiter) Take(ctx context.Context, key string) rest.Limit {
-	return rest.Limit(l.Limiter.Take(ctx, key))
 }

@@ -10,13 +10,16 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/deployed"
+	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/lambdaedge"
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/mailauth"
+	"github.com/buzon-mail/buzon/shared/oauth/standing"
 	"github.com/buzon-mail/buzon/shared/pipeline"
 	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 	"github.com/buzon-mail/buzon/shared/queue"
@@ -39,6 +42,7 @@ const (
 // Engines is what the function stands on.
 type Engines struct {
 	Store  *inboxstore.Store
+	Rows   standing.Getter // of the authorization server
 	Blobs  pipeline.Blobs
 	Queue  queue.Queue
 	Source Retrier
@@ -72,20 +76,20 @@ func New(ctx context.Context, cfg *config.Worker, out io.Writer) (*Function, err
 		return On(a, out)
 	}
 	e, err := emulated(ctx, time.Now)
-	return started(e, err, time.Now, out)
+	return started(e, err, time.Now, jsonlog.New(out))
 }
 
 // On makes the function on an account of AWS, which it asks nothing yet.
 func On(a deployed.Account, out io.Writer) (*Function, error) {
 	e, err := enginesOf(a)
-	return started(e, err, a.Clock, out)
+	return started(e, err, a.Clock, jsonlog.ForFunction(out, a.Names.Function))
 }
 
-func started(e *Engines, err error, clock func() time.Time, out io.Writer) (*Function, error) {
+func started(e *Engines, err error, clock func() time.Time, log *slog.Logger) (*Function, error) {
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	f, err := newFunction(e, slog.New(slog.NewJSONHandler(out, nil)), clock)
+	f, err := newFunction(e, log, clock)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("worker: %w", err), e.Close())
 	}
@@ -96,6 +100,7 @@ func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Functio
 	worker, err := pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: e.Store, Mails: e.Store, Blobs: e.Blobs, Queue: e.Queue, Parse: parsing.Mail(mail.Limits{}), Logger: log, Clock: clock,
 		Authenticate: parsing.Senders(nil), SameOrganization: mailauth.SameOrganization, Senders: e.Store,
+		Jobs: e.Store, Reprocess: e.Store, Authority: authority.New(e.Store, e.Rows, nil),
 	}, pipeline.WorkerOptions{ParseTimeout: parseTimeout})
 	if err != nil {
 		return nil, err
