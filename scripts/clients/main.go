@@ -63,7 +63,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := install(ctx, *tools); err != nil {
 		return err
 	}
-	return converse(ctx, clients(*tools), *only, targets, out)
+	talks := clients(*tools)
+	good, bad := converse(ctx, talks, *only, targets, out)
+	if !*plan {
+		signedIn, refused := runFlows(ctx, flows(*tools), *only, out)
+		good, bad = good+signedIn, bad+refused
+	}
+	fmt.Fprintf(out, "%d passed, %d failed\n", good, bad)
+	if bad > 0 || good == 0 {
+		return errFailed
+	}
+	return nil
 }
 
 // target is a server and what the nth client says to it.
@@ -112,8 +122,7 @@ var errFailed = errors.New("a client did not finish its conversation")
 const perClient = time.Minute
 
 // converse lets each client talk to each target and prints a line for each.
-func converse(ctx context.Context, all []client, only string, targets []target, out io.Writer) error {
-	good, bad := 0, 0
+func converse(ctx context.Context, all []client, only string, targets []target, out io.Writer) (good, bad int) {
 	for _, t := range targets {
 		for n, c := range all {
 			if !strings.Contains(c.name, only) {
@@ -129,11 +138,7 @@ func converse(ctx context.Context, all []client, only string, targets []target, 
 			fmt.Fprintf(out, "ok    %s at %s: %s era, %s: %s\n", c.name, t.name, said.Era, said.Version, strings.Join(said.Steps, ", "))
 		}
 	}
-	fmt.Fprintf(out, "%d passed, %d failed\n", good, bad)
-	if bad > 0 || good == 0 {
-		return errFailed
-	}
-	return nil
+	return good, bad
 }
 
 // visit is the conversation, and the attempt at one without a token.

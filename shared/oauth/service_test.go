@@ -47,7 +47,7 @@ func TestClientCredentials(t *testing.T) {
 		{"unknown account", codeInvalidClient, []string{"client_id", "svc_00000000000000000000000000", "client_secret", secret}},
 		{"unknown account without a secret", codeInvalidClient, []string{"client_id", "svc_00000000000000000000000000"}},
 		{"malformed account", codeInvalidClient, []string{"client_id", "svc_\x7f/#", "client_secret", secret}},
-		{"wider scope", codeInvalidScope, []string{"client_id", a.ID, "client_secret", secret, "scope", "keys:write"}},
+		{"none of its scopes", codeInvalidScope, []string{"client_id", a.ID, "client_secret", secret, "scope", "keys:write"}},
 		{"another resource", codeInvalidTarget, []string{"client_id", a.ID, "client_secret", secret, "resource", "https://evil.example/"}},
 		{"a public client", codeUnauthorizedClient, []string{"client_id", testClient}},
 		{"a code for an account", codeUnauthorizedClient, []string{"grant_type", grantCode, "client_id", a.ID, "client_secret", secret, "code", "x"}},
@@ -60,8 +60,16 @@ func TestClientCredentials(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
-	if got := s.token(t, "grant_type", grantClient, "client_id", a.ID, "client_secret", secret, "scope", "emails:read"); got.Scope != "emails:read" {
-		t.Errorf("narrower: %+v", got)
+	for asked, want := range map[string]string{
+		"emails:read":                           "emails:read",
+		"emails:read offline_access":            "emails:read",
+		"offline_access":                        "emails:read emails:write",
+		"keys:write emails:write emails:read":   "emails:read emails:write", // clients ask for all that the metadata names
+		"nothing:known emails:read emails:read": "emails:read",
+	} {
+		if got := s.token(t, "grant_type", grantClient, "client_id", a.ID, "client_secret", secret, "scope", asked); got.Scope != want {
+			t.Errorf("asked for %q: %+v", asked, got)
+		}
 	}
 }
 

@@ -46,6 +46,8 @@ type Options struct {
 	Build string           // version of the build
 	// Program is how the command line is called, for the banner; buzon when empty.
 	Program string
+	// Fetcher gets clients' documents; the network's when nil.
+	Fetcher oauth.Fetcher
 }
 
 // Service is the process.
@@ -140,7 +142,7 @@ func (s *Service) wire(origin string) (err error) {
 	s.api, err = web.New(web.Deps{
 		Store: s.store, Blobs: web.Blobs{Opener: s.blobs}, Downloads: web.Downloads{Signer: s.blobs}, Serve: s.blobs.Handler(),
 		Engine: s.engine, Seal: s.seal, Permanent: s.fixed,
-		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader,
+		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader, Fetcher: s.opts.Fetcher,
 	}, web.Options{
 		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, PublicDiscover: s.cfg.PublicDiscover,
 		PerMinute: s.cfg.Rates.PerMinute, OutwardMinute: s.cfg.Rates.OutwardPerMinute, Version: s.version,

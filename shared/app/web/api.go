@@ -176,7 +176,7 @@ func (b *builder) authorization() error {
 	}
 	fetcher := b.Fetcher
 	if fetcher == nil {
-		fetcher = safehttp.New(safehttp.Options{})
+		fetcher = safehttp.New(safehttp.Options{Loopback: oauth.LoopbackIssuer(b.Issuer)})
 	}
 	b.oauth, err = oauth.NewServer(oauth.ServerDeps{
 		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: people, Fetcher: fetcher,
