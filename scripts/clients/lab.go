@@ -35,6 +35,7 @@ type lab struct {
 	folder    string // for what clients keep
 	documents string // origin of the client documents
 	env       map[string]string
+	secret    string       // of the account in use
 	ahead     atomic.Int64 // of the service's clock before ours
 	closers   []func() error
 }
@@ -181,4 +182,14 @@ func selfSigned(name string) (tls.Certificate, *x509.CertPool, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(parsed)
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, roots, nil
+}
+
+// freePort is one that nobody listens on in this moment.
+func freePort() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	return port, errors.Join(err, listener.Close())
 }

@@ -69,11 +69,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		signedIn, refused := runFlows(ctx, flows(*tools), *only, out)
 		good, bad = good+signedIn, bad+refused
 	}
-	fmt.Fprintf(out, "%d passed, %d failed\n", good, bad)
-	if bad > 0 || good == 0 {
-		return errFailed
-	}
-	return nil
+	return verdict(good, bad, out)
 }
 
 // target is a server and what the nth client says to it.
@@ -117,6 +113,15 @@ func start(ctx context.Context, doors []string) (targets []target, stop func(), 
 }
 
 var errFailed = errors.New("a client did not finish its conversation")
+
+// verdict sums up. Nothing at all is a failure too.
+func verdict(good, bad int, out io.Writer) error {
+	fmt.Fprintf(out, "%d passed, %d failed\n", good, bad)
+	if bad > 0 || good == 0 {
+		return errFailed
+	}
+	return nil
+}
 
 // perClient is how long one conversation may take; a healthy one needs a few seconds.
 const perClient = time.Minute

@@ -48,6 +48,14 @@ func flows(tools string) []flow {
 		}
 		all = append(all, flow{"oauth: " + s.name + ", client credentials", script{program, s.mode, "", ""}.credentials})
 	}
+	for _, mode := range []string{"auto", "legacy"} {
+		name := "oauth: mcp-remote 0.15, " + mode + ", "
+		program := []string{node(tools), folder(tools, "js", "node_modules", "mcp-remote", "dist", "proxy.js")}
+		for _, registration := range []string{registered, published} {
+			all = append(all, flow{name + registration, mcpRemote{program, mode, registration}.run})
+		}
+		all = append(all, flow{name + "client credentials", mcpRemote{program, mode, ""}.credentials})
+	}
 	return all
 }
 
