@@ -112,6 +112,15 @@ func (l *lab) browser() (*robot.Robot, error) {
 	return robot.New(func(ctx context.Context) (string, error) { return l.buzon(ctx, "user", "link", person) })
 }
 
+// disconnect lets the person end every connection: want of them, or any number but none where want is 0.
+func (l *lab) disconnect(ctx context.Context, b *robot.Robot, want int) error {
+	n, err := b.Disconnect(ctx, l.origin)
+	if err == nil && (n == 0 || want != 0 && n != want) {
+		err = fmt.Errorf("%d connections were there to end, want %d", n, want)
+	}
+	return err
+}
+
 // account makes an agent without a person.
 func (l *lab) account(ctx context.Context) (id, secret string, err error) {
 	out, err := l.buzon(ctx, "service", "create", "acme", "nightly", "--role", "viewer")

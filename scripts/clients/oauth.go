@@ -56,6 +56,12 @@ func flows(tools string) []flow {
 		}
 		all = append(all, flow{name + "client credentials", mcpRemote{program, mode, ""}.credentials})
 	}
+	for _, era := range []string{"modern", "legacy"} {
+		program := []string{node(tools), folder(tools, "js", "node_modules", "@modelcontextprotocol", "inspector", "clients", "cli", "build", "index.js")}
+		for _, registration := range []string{registered, published} {
+			all = append(all, flow{"oauth: inspector 2.12, " + era + ", " + registration, inspector{program, era, registration}.run})
+		}
+	}
 	return all
 }
 
@@ -321,7 +327,7 @@ func (f *life) refusedCall(call any) (report, error) {
 	}
 	said, err := f.do("call", call)
 	if err != nil || !strings.Contains(said.Error, f.script.noStepUp) || said.Open != "" {
-		return said, fmt.Errorf("the client does not give up as it used to: error %q, opens %q: %w", said.Error, said.Open, err)
+		return said, fmt.Errorf("the client does not give up as it used to: error %q, opens %q: %v", said.Error, said.Open, err)
 	}
 	if _, err := f.must("forget", nil); err != nil {
 		return said, err
@@ -345,8 +351,8 @@ func (f *life) refresh(context.Context) error {
 
 // revoke: once the person has disconnected the client it has to ask for them again, and gets in again when they approve.
 func (f *life) revoke(ctx context.Context) error {
-	if n, err := f.browser.Disconnect(ctx, f.lab.origin); err != nil || n == 0 {
-		return fmt.Errorf("%d connections ended: %w", n, err)
+	if err := f.lab.disconnect(ctx, f.browser, 0); err != nil {
+		return err
 	}
 	f.lab.pass(seen)
 	said, err := f.opens("list", nil)
@@ -381,7 +387,7 @@ func (s script) credentials(ctx context.Context, l *lab) (steps []string, err er
 	l.pass(accessLife)
 	after, err := r.lists(false)
 	if err != nil || after.Access == before.Access {
-		return []string{"token"}, fmt.Errorf("after the token expired: served with the same one (%t): %w", after.Access == before.Access, err)
+		return []string{"token"}, fmt.Errorf("after the token expired: served with the same one (%t): %v", after.Access == before.Access, err)
 	}
 	if _, err := l.buzon(ctx, "service", "revoke", id); err != nil {
 		return nil, err

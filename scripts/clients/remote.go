@@ -152,7 +152,7 @@ func (b *bridge) begin(ctx context.Context, visit func() error) error {
 		}
 	}
 	if a, err := b.reply(ctx); err != nil || a.Error != nil {
-		return fmt.Errorf("initialize: %s %w", a.Error, err)
+		return fmt.Errorf("initialize: %s %v", a.Error, err)
 	}
 	_, err := b.in.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"))
 	return err
@@ -288,7 +288,7 @@ func (f *bridged) stepUp(ctx context.Context) error {
 	}
 	a, err := f.reply(ctx)
 	if err != nil || !strings.Contains(string(a.Result), "stepped-up") {
-		return fmt.Errorf("after stepping up: %s %s %w", a.Result, a.Error, err)
+		return fmt.Errorf("after stepping up: %s %s %v", a.Result, a.Error, err)
 	}
 	return f.lists(ctx, true)
 }
@@ -302,8 +302,8 @@ func (f *bridged) refresh(ctx context.Context) error {
 }
 
 func (f *bridged) revoke(ctx context.Context) error {
-	if n, err := f.browser.Disconnect(ctx, f.lab.origin); err != nil || n == 0 {
-		return fmt.Errorf("%d connections ended: %w", n, err)
+	if err := f.lab.disconnect(ctx, f.browser, 0); err != nil {
+		return err
 	}
 	f.lab.pass(seen)
 	if err := f.send("tools/list", map[string]any{}); err != nil {
@@ -314,7 +314,7 @@ func (f *bridged) revoke(ctx context.Context) error {
 	}
 	a, err := f.reply(ctx)
 	if err != nil || a.Error != nil {
-		return fmt.Errorf("after approving again: %s %w", a.Error, err)
+		return fmt.Errorf("after approving again: %s %v", a.Error, err)
 	}
 	return sees(string(a.Result), true)
 }
