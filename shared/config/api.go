@@ -12,8 +12,9 @@ type API struct {
 	KeySet         Secret // name of the secret that holds the signing keys; empty when emulated
 	AWS            AWS    // zero when emulated
 	Rates          Rates
-	AllowedOrigins []string // canonical
-	PublicDiscover bool     // server/discover without a token
+	AllowedOrigins []string  // canonical
+	PublicDiscover bool      // server/discover without a token
+	Upstream       *Upstream // where people may sign in too; nil: nowhere. Emulated there is none
 }
 
 // LoadAPI reads the environment of the api function. The error is Problems.
@@ -52,6 +53,7 @@ func (r *reader) deployed(c *API) {
 	c.AWS = r.aws()
 	c.RootSecrets = r.secretName(varRootSecrets)
 	c.KeySet = r.secretName(varKeySet)
+	c.Upstream = r.deployedUpstream()
 }
 
 // secretName reads the name or ARN of a secret. People paste the secret itself here, so the value is of a type that never
