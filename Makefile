@@ -63,7 +63,7 @@ endif
 conformance: ## the official MCP suite against shared/mcp, through every front door (npm)
 	@go run ./scripts/conformance
 
-clients: ## the official MCP clients, each in every mode (npm, pip)
+clients: ## the official MCP clients, each in every mode, and signing in by themselves (npm, pip)
 	@go run ./scripts/clients
 
 awstest: ## the engines on AWS against moto, a stand-in for it (pip)

@@ -10,6 +10,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/safehttp"
 )
 
+// Clauses: C04 S15
 func TestDocumentIDs(t *testing.T) {
 	for _, c := range []struct {
 		id   string
@@ -45,6 +46,7 @@ func TestDocumentIDs(t *testing.T) {
 	}
 }
 
+// Clauses: C03 C05 C08 C11
 func TestDocuments(t *testing.T) {
 	id := `"client_id":"` + testClient + `",`
 	redirects := `"redirect_uris":["` + testCallback + `"]`
@@ -89,6 +91,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// Clauses: I04 C02 C07 C10
 func TestDocumentIsFetchedForPeopleAndKept(t *testing.T) {
 	s := newSite(t)
 	stranger := s.robot()
@@ -151,6 +154,7 @@ func TestFetchesAreLimitedByPerson(t *testing.T) {
 	}
 }
 
+// Clauses: 7591-5c
 func TestRegisteredIDsAreSealed(t *testing.T) {
 	s := newSite(t)
 	id := s.registered(t, testCallback)

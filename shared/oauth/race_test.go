@@ -66,6 +66,7 @@ func atOnce(t *testing.T, s *site, list ...string) []reply {
 	return replies
 }
 
+// Clauses: 6749-10.5
 func TestManyRedemptionsOfOneCode(t *testing.T) { onBoth(t, manyRedemptionsOfOneCode) }
 
 func manyRedemptionsOfOneCode(t *testing.T, s *site) {
