@@ -14,6 +14,7 @@ type Deps struct {
 	Emails      EmailStore
 	Attachments AttachmentStore
 	Senders     SenderStore
+	Audit       AuditStore
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
@@ -27,13 +28,14 @@ type Services struct {
 	Emails      *Emails
 	Attachments *Attachments
 	Senders     *Senders
+	Audits      *Audits
 	Workspaces  *Workspaces
 }
 
 // New makes the services; every dependency is needed.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Audit == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
 	return &Services{
@@ -41,6 +43,7 @@ func New(d Deps) (*Services, error) {
 		Emails:      &Emails{d},
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
+		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d.Cursors},
 	}, nil
 }

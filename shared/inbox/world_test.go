@@ -116,7 +116,7 @@ func newWorld(tb testing.TB) *world {
 		tb.Fatal(err)
 	}
 	w.services, err = inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Blobs: w.blobs,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Blobs: w.blobs,
 		Downloads: downloads{w.now}, Cursors: keys.Purpose("cursor"), Now: w.now, Rand: rand.Reader,
 	})
 	if err != nil {
@@ -158,11 +158,11 @@ func (w *world) must(err error) {
 }
 
 func acme() inbox.Actor {
-	return inbox.Actor{Organization: orgAcme, Workspace: wsAcme, Subject: "user_a", Role: inbox.RoleAdmin, ReadCodes: true, Surface: "rest", Direct: true}
+	return inbox.Actor{Organization: orgAcme, Workspace: wsAcme, Subject: "user_a", Role: inbox.RoleAdmin, OrganizationRole: inbox.RoleAdmin, ReadCodes: true, Surface: "rest", Direct: true}
 }
 
 func globex() inbox.Actor {
-	return inbox.Actor{Organization: orgGlobex, Workspace: wsGlobex, Subject: "user_g", Role: inbox.RoleAdmin, ReadCodes: true, Surface: "rest", Direct: true}
+	return inbox.Actor{Organization: orgGlobex, Workspace: wsGlobex, Subject: "user_g", Role: inbox.RoleAdmin, OrganizationRole: inbox.RoleAdmin, ReadCodes: true, Surface: "rest", Direct: true}
 }
 
 func (w *world) inbox(a inbox.Actor, slug string) inbox.Inbox {

@@ -93,14 +93,14 @@ func (s *Store) mail(ctx context.Context, ws, id string) (mailRow, uint64, error
 
 // UpdateEmail implements inbox.EmailStore.
 func (s *Store) UpdateEmail(
-	ctx context.Context, ws, id string, yes *inbox.Confirmation, change func(*inbox.Email) error,
+	ctx context.Context, ws, id string, act inbox.Act, change func(*inbox.Email) error,
 ) (inbox.Email, error) {
 	for range attempts {
 		row, revision, err := s.mail(ctx, ws, id)
 		if err != nil {
 			return inbox.Email{}, err
 		}
-		if err := s.unused(ctx, yes); err != nil {
+		if err := s.unused(ctx, act); err != nil {
 			return inbox.Email{}, err
 		}
 		next := row.Email
@@ -111,7 +111,7 @@ func (s *Store) UpdateEmail(
 		if err != nil || same {
 			return row.Email, err
 		}
-		err = s.replaceMail(ctx, row.Email, next, revision, yes)
+		err = s.replaceMail(ctx, row.Email, next, revision, act)
 		if err == nil {
 			s.countMove(ctx, row.Email, next)
 			return next, nil
@@ -136,7 +136,7 @@ func equal(a, b inbox.Email) (bool, error) {
 }
 
 // replaceMail writes the mail with its index rows, and takes its attachment rows along when it is deleted or restored.
-func (s *Store) replaceMail(ctx context.Context, old, next inbox.Email, revision uint64, yes *inbox.Confirmation) error {
+func (s *Store) replaceMail(ctx context.Context, old, next inbox.Email, revision uint64, act inbox.Act) error {
 	var b batch
 	b.replace(mailKey(next.Workspace, next.ID, docSort), revision, next)
 	b.reindex(old, next)
@@ -145,7 +145,7 @@ func (s *Store) replaceMail(ctx context.Context, old, next inbox.Email, revision
 			return err
 		}
 	}
-	b.confirm(yes, next.ID)
+	b.act(act, next.ID, ownFields(old), ownFields(next))
 	return s.commit(ctx, &b)
 }
 

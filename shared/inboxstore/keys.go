@@ -58,6 +58,14 @@ func zoneKey(ws, in, domain string) store.Key {
 	return key("sender-zones/"+ws+"/"+in, inbox.ShortDigest(sha256.Sum256([]byte(inbox.SenderZone(domain)))))
 }
 
+// auditPartition holds the lines of a workspace, or of what was done to the organization itself, in the order of their ids.
+func auditPartition(org, ws string) string {
+	if ws == "" {
+		return "audit-org/" + org
+	}
+	return "audit/" + ws
+}
+
 func deletedSuffix(deleted bool) string {
 	if deleted {
 		return "/deleted"

@@ -107,14 +107,14 @@ func (s *Store) SendersFor(ctx context.Context, ws, in, address string) ([]inbox
 
 // UpdateSender implements inbox.SenderStore.
 func (s *Store) UpdateSender(
-	ctx context.Context, ws, in, id string, yes *inbox.Confirmation, change func(*inbox.AllowedSender) error,
+	ctx context.Context, ws, in, id string, act inbox.Act, change func(*inbox.AllowedSender) error,
 ) (inbox.AllowedSender, error) {
 	for range attempts {
 		old, revision, at, err := s.sender(ctx, ws, in, id)
 		if err != nil {
 			return inbox.AllowedSender{}, err
 		}
-		if err := s.unused(ctx, yes); err != nil {
+		if err := s.unused(ctx, act); err != nil {
 			return inbox.AllowedSender{}, err
 		}
 		next := old
@@ -128,7 +128,7 @@ func (s *Store) UpdateSender(
 		if err != nil {
 			return inbox.AllowedSender{}, err
 		}
-		b.confirm(yes, id)
+		b.act(act, id, existing(old, old.Version), next)
 		err = s.commit(ctx, b)
 		if err == nil {
 			return next, nil

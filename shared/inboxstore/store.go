@@ -35,6 +35,7 @@ var (
 	_ inbox.EmailStore      = (*Store)(nil)
 	_ inbox.AttachmentStore = (*Store)(nil)
 	_ inbox.SenderStore     = (*Store)(nil)
+	_ inbox.AuditStore      = (*Store)(nil)
 )
 
 // New makes a Store. now stamps what no caller dates: tombstones and domains.

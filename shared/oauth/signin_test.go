@@ -304,7 +304,9 @@ func TestLimits(t *testing.T) {
 	if got := s.refreshed(t, "x", testClient); got.Status != http.StatusTooManyRequests || got.Header.Get("Retry-After") == "" {
 		t.Errorf("token errors over the limit: %+v", got)
 	}
-	revoke := func() reply { return read(t, s.robot().post(t, RevokePath, pairs("token", "x", "client_id", "dcr_nobody"))) }
+	revoke := func() reply {
+		return read(t, s.robot().post(t, RevokePath, pairs("token", "x", "client_id", "dcr_nobody")))
+	}
 	if got := revoke(); got.Status != http.StatusTooManyRequests { // one limit for both endpoints
 		t.Errorf("revocation errors over the limit: %+v", got)
 	}

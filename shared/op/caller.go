@@ -28,10 +28,13 @@ type Workspace struct {
 type Caller struct {
 	Subject      string      // id of the person or service account
 	Person       bool        // false for service accounts and keys
+	Email        string      // of the person, or of whoever made the key; for the audit
+	Key          string      // id of the API key that was shown; empty: an access token
 	Grant        string      // id of the grant: what rate limits and sealed state are bound to
 	Client       string      // id of the OAuth client
 	Organization string      // id
 	Role         Role        // the greatest of its roles, for what acts on the organization
+	Own          Role        // in the organization itself, whatever its workspaces give it; NoRole for a grant of one workspace
 	Scopes       ScopeSet    // already widened: x:write implies x:read
 	Workspaces   []Workspace // what the grant reaches, in a fixed order
 	Default      string      // id of the workspace when a request names none; empty: it must name one if there are several
@@ -86,6 +89,8 @@ type call struct {
 	tenant       Workspace
 	confirmation *Confirmation
 	inquiry      *Inquiry
+	client       Client
+	trace        Trace
 }
 
 // Value answers the one key of this package and leaves every other to the parent.

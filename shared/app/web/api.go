@@ -132,7 +132,7 @@ func (b *builder) build() (*API, error) {
 
 func (b *builder) domain() error {
 	services, err := inbox.New(inbox.Deps{
-		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store,
+		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
 		Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
@@ -179,8 +179,10 @@ func (b *builder) authorization() error {
 	if fetcher == nil {
 		fetcher = safehttp.New(safehttp.Options{Loopback: oauth.LoopbackIssuer(b.Issuer)})
 	}
+	journal := NewJournal(b.Store, b.Clock, b.Random)
+	journal.request, journal.source = b.ids.RequestID, b.ids.Source
 	b.oauth, err = oauth.NewServer(oauth.ServerDeps{
-		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: people, Fetcher: fetcher, Transport: b.Transport,
+		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: people, Fetcher: fetcher, Transport: b.Transport, Journal: journal,
 		Logger: b.Logger, Clock: b.Clock, Random: b.Random,
 	}, oauth.ServerOptions{
 		Issuer: b.Issuer, Resource: b.Audience, Name: "Buzón", Key: "buzon", Scopes: people.grantable(b.catalogue.Vocabulary),
@@ -196,7 +198,7 @@ func (b *builder) rest() (*rest.API, error) {
 	options := inboxops.Document()
 	options.PublicOrigin, options.AllowedOrigins = b.Origin, b.AllowedOrigins
 	options.ChallengeHeader, options.OpenAPI = "X-MCP-Challenge", inboxops.OpenAPI()
-	deps := rest.Deps{Authenticator: b.identity, Challenger: b.resource, Logger: b.Logger, RequestID: b.ids.RequestID}
+	deps := rest.Deps{Authenticator: b.identity, Challenger: b.resource, Logger: b.Logger, RequestID: b.ids.RequestID, Source: b.ids.Source}
 	if b.PerMinute > 0 {
 		deps.Limiter = restLimiter{b.limiter}
 	}
