@@ -3,7 +3,8 @@
 // back to initialize would look just as well.
 //
 //	go run ./scripts/clients                 as make clients: the conformance fixtures over net/http and through each front door,
-//	                                         then the service itself, local and emulated behind a function URL
+//	                                         then the service itself, local and emulated behind a function URL; then those
+//	                                         that can sign in do so by themselves (README.md)
 //	MCP_PLAN='{"url":...,"tool":{...}}' go run ./scripts/clients -plan   any server; Plan says what can stand in it
 package main
 

@@ -72,7 +72,7 @@ func runFlows(ctx context.Context, all []flow, only string, out io.Writer) (good
 		return 0, 1
 	}
 	for _, f := range all {
-		if !strings.Contains(f.name, only) {
+		if !strings.Contains(f.name, only) || ctx.Err() != nil { // interrupted: the first one that was says so
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, perFlow)
