@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -11,18 +10,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/buzon-mail/buzon/scripts/service"
 	"github.com/buzon-mail/buzon/shared/app/local"
-	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/testkit/robot"
 )
@@ -34,10 +30,11 @@ type lab struct {
 	origin    string
 	folder    string // for what clients keep
 	documents string // origin of the client documents
-	env       map[string]string
-	secret    string       // of the account in use
-	ahead     atomic.Int64 // of the service's clock before ours
-	closers   []func() error
+	// buzon runs the command line beside the service and returns what it prints.
+	buzon   func(ctx context.Context, args ...string) (string, error)
+	secret  string       // of the account in use
+	ahead   atomic.Int64 // of the service's clock before ours
+	closers []func() error
 }
 
 const person = "owner@acme.test"
@@ -67,28 +64,16 @@ func startLab(ctx context.Context) (_ *lab, err error) {
 	if err != nil {
 		return nil, err
 	}
-	data := filepath.Join(l.folder, "data")
-	l.env = map[string]string{"BUZON_HTTP_ADDR": "127.0.0.1:0", "BUZON_SMTP_ADDR": "127.0.0.1:0", "BUZON_DATA_DIR": data, "BUZON_DEMO": "1"}
-	cfg, err := config.LoadLocal(l.getenv)
-	if err != nil {
-		return nil, err
-	}
-	service, err := local.New(cfg, local.Options{
-		Log: io.Discard, Clock: l.clock, Fetcher: safehttp.New(safehttp.Options{Loopback: true, Roots: roots}),
+	process, err := service.Start(ctx, local.Options{
+		Clock: l.clock, Fetcher: safehttp.New(safehttp.Options{Loopback: true, Roots: roots}),
 	})
 	if err != nil {
 		return nil, err
 	}
-	run, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- service.Run(run, io.Discard) }()
-	l.closers = append(l.closers, func() error { stop(); return <-ended })
-	l.url, _, err = awaitDemo(ctx, filepath.Join(data, "demo.json"))
-	l.origin = strings.TrimSuffix(l.url, "/mcp")
-	return l, err
+	l.closers = append(l.closers, process.Close)
+	l.url, l.origin, l.buzon = process.URL, process.Origin(), process.Command
+	return l, nil
 }
-
-func (l *lab) getenv(name string) string { return l.env[name] }
 
 func (l *lab) close() error {
 	var all []error
@@ -96,15 +81,6 @@ func (l *lab) close() error {
 		all = append(all, l.closers[i]())
 	}
 	return errors.Join(all...)
-}
-
-// buzon runs the command line against the service and returns what it prints.
-func (l *lab) buzon(ctx context.Context, args ...string) (string, error) {
-	var out, errs bytes.Buffer
-	if code := local.Main(ctx, local.Process{Args: args, Getenv: l.getenv, Stdout: &out, Stderr: &errs}); code != 0 {
-		return "", fmt.Errorf("buzon %s: code %d, %s", strings.Join(args, " "), code, errs.String())
-	}
-	return out.String(), nil
 }
 
 // browser is the person before a new browser.

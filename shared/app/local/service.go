@@ -46,8 +46,7 @@ type Options struct {
 	Build string           // version of the build
 	// Program is how the command line is called, for the banner; buzon when empty.
 	Program string
-	// Fetcher gets clients' documents; the network's when nil.
-	Fetcher oauth.Fetcher
+	Fetcher oauth.Fetcher // of clients' documents; the network's when nil
 }
 
 // Service is the process.
