@@ -35,6 +35,10 @@ var (
 	_ inbox.EmailStore      = (*Store)(nil)
 	_ inbox.AttachmentStore = (*Store)(nil)
 	_ inbox.SenderStore     = (*Store)(nil)
+	_ inbox.ThreadStore     = (*Store)(nil)
+	_ inbox.WorkStore       = (*Store)(nil)
+	_ inbox.WaitStore       = (*Store)(nil)
+	_ inbox.UsageStore      = (*Store)(nil)
 	_ inbox.AuditStore      = (*Store)(nil)
 )
 

@@ -114,7 +114,7 @@ func watched(t *testing.T) (*API, *builder, *ledger) {
 		Store: rows, Blobs: Blobs{l}, Downloads: Downloads{l}, Engine: l, Seal: ring, Permanent: ring, Keys: oauth.StaticKeys(set, time.Now),
 		Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Random: rand.Reader, Fetcher: l, Transport: l,
 	}, Options: Options{
-		Origin: "https://mail.example", Issuer: "https://mail.example", Audience: "https://mail.example/mcp", PublicDiscover: true, PerMinute: 600, Version: "1",
+		Origin: "https://mail.example", Issuer: "https://mail.example", Audience: "https://mail.example/mcp", PublicDiscover: true, PerMinute: 600, SharedLimits: true, Version: "1",
 		Upstream: &upstream.Config{
 			Issuer: "https://login.example", ClientID: "id", Allow: []string{"@acme.test"}, Secret: func(context.Context) (string, error) { return "s", nil },
 		},
