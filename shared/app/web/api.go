@@ -23,7 +23,6 @@ import (
 	"github.com/buzon-mail/buzon/shared/op"
 	"github.com/buzon-mail/buzon/shared/optool"
 	"github.com/buzon-mail/buzon/shared/queue"
-	"github.com/buzon-mail/buzon/shared/ratelimit"
 	"github.com/buzon-mail/buzon/shared/rest"
 	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/seal"
@@ -66,6 +65,7 @@ type Options struct {
 	PerMinute      int              // requests a grant; 0: not limited
 	MaxWaits       int              // calls that may wait for mail at once; 0: the domain's default
 	OutwardMinute  int              // of them, operations that let something out; 0: not limited
+	SharedLimits   bool             // several instances serve: they count in Engine, and not each for itself
 	Version        string           // of the build
 	Upstream       *upstream.Config // where people may sign in too; nil: nowhere
 }
@@ -105,8 +105,8 @@ type builder struct {
 	resource  *oauth.Resource
 	oauth     *oauth.Server
 	identity  *identity
-	limiter   *ratelimit.Limiter
-	outward   *ratelimit.Limiter
+	limiter   mcp.Limiter
+	outward   rest.Gate
 }
 
 func (b *builder) build() (*API, error) {
@@ -167,10 +167,7 @@ func (b *builder) access() error {
 		return err
 	}
 	b.identity = newIdentity(verifier, b.Store, b.oauth, b.catalogue.Vocabulary, b.Clock)
-	if b.limiter, err = ratelimit.New(ratelimit.Options{PerMinute: b.PerMinute, Now: b.Clock}); err != nil {
-		return fmt.Errorf("web: %w", err)
-	}
-	if b.outward, err = ratelimit.New(ratelimit.Options{PerMinute: b.OutwardMinute, Now: b.Clock}); err != nil {
+	if b.limiter, b.outward, err = limits(b.Engine, b.Options, b.Clock); err != nil {
 		return fmt.Errorf("web: %w", err)
 	}
 	return nil
@@ -210,7 +207,7 @@ func (b *builder) rest() (*rest.API, error) {
 		deps.Limiter = restLimiter{b.limiter}
 	}
 	if b.OutwardMinute > 0 {
-		deps.Outward = restLimiter{b.outward}
+		deps.Outward = b.outward
 	}
 	routes, err := rest.New(b.catalogue, deps, options)
 	if err != nil {
@@ -325,12 +322,4 @@ type rates struct{ *builder }
 func (r rates) Rate(ctx context.Context, grant string) (inbox.RateState, bool) {
 	l := r.limiter.Peek(ctx, grant)
 	return inbox.RateState{PerMinute: l.Limit, Remaining: l.Remaining, Reset: l.Reset}, l.Limit > 0
-}
-
-// restLimiter is the limiter as the REST room asks for it: the same counters on both surfaces.
-type restLimiter struct{ *ratelimit.Limiter }
-
-// Take counts one call.
-func (l restLimiter) Take(ctx context.Context, key string) rest.Limit {
-	return rest.Limit(l.Limiter.Take(ctx, key))
 }
