@@ -27,6 +27,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/lambdaedge/gateway"
 	"github.com/buzon-mail/buzon/shared/oauth"
 	"github.com/buzon-mail/buzon/shared/testkit"
+	"github.com/buzon-mail/buzon/shared/testkit/minidyn"
 	"github.com/buzon-mail/buzon/shared/testkit/standin"
 )
 
@@ -213,7 +214,7 @@ func TestScenariosOnStandIn(t *testing.T) {
 	cfg.Endpoint, cfg.HTTP = endpoint, awsclient.NewHTTP(time.Minute, time.Minute)
 	own := strings.ToLower(rand.Text())
 	names := config.AWS{Region: cfg.Region, CoreTable: "core-" + own, EphemeralTable: "ephemeral-" + own, Bucket: "scenario-" + own}
-	if err := standin.Tables(t.Context(), cfg, names.CoreTable, names.EphemeralTable); err != nil {
+	if err := minidyn.Tables(t.Context(), cfg, names.CoreTable, names.EphemeralTable); err != nil {
 		t.Fatal(err)
 	}
 	client := s3.New(s3.Options{Region: cfg.Region, Credentials: cfg.Credentials, BaseEndpoint: cfg.Base(), HTTPClient: cfg.HTTP, UsePathStyle: true})

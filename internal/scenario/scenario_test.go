@@ -200,6 +200,8 @@ var masks = []struct {
 	{regexp.MustCompile(`(/downloads/)[A-Za-z0-9_-]+`), "${1}SEALED"},
 	{regexp.MustCompile(`https?://[^"\\ ]+X-Amz-Signature=[^"\\ ]+`), "ORIGIN/downloads/SEALED"}, // the bucket serves its own
 	{regexp.MustCompile(`("ttlMs": )[1-9]\d+`), "${1}MILLISECONDS"},
+	// A function on AWS takes its calls in batches: what it says is left is less than what is, never more.
+	{regexp.MustCompile(`("remaining": )\d+(,\s+"reset_s": )\d+`), "${1}REMAINING${2}SECONDS"},
 	{regexp.MustCompile(`(request_id\\?":\s*\\?")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`(requestId":\s*")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`((?:before|after)_sha256\\?":\s*\\?")[0-9a-f]{64}`), "${1}SHA256"},

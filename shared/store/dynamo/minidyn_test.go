@@ -10,7 +10,7 @@ import (
 	"github.com/truora/minidyn/server"
 )
 
-// TestMinidynFaults proves what the stand-in (testkit/standin) puts right, on minidyn as it is.
+// TestMinidynFaults proves what testkit/minidyn puts right, on minidyn as it is.
 func TestMinidynFaults(t *testing.T) {
 	s := httptest.NewServer(server.NewServer())
 	t.Cleanup(s.Close)

@@ -17,13 +17,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/buzon-mail/buzon/shared/awsclient"
 	"github.com/buzon-mail/buzon/shared/config"
+	"github.com/buzon-mail/buzon/shared/testkit/minidyn"
 )
 
 // What an AWS of New has.
@@ -58,34 +57,13 @@ func New(ctx context.Context, clock func() time.Time, secrets map[string]string)
 		return nil, fmt.Errorf("standin: bucket: %w", err)
 	}
 	a := &AWS{
-		SQS: NewSQS(clock, 5, map[string]string{Jobs: Dead}), dynamo: DynamoDB(), s3: gofakes3.New(backend).Server(), secrets: secrets,
+		SQS: NewSQS(clock, 5, map[string]string{Jobs: Dead}), dynamo: minidyn.New(), s3: gofakes3.New(backend).Server(), secrets: secrets,
 	}
 	cfg := a.Config()
-	if err := Tables(ctx, cfg, core, ephemer); err != nil {
+	if err := minidyn.Tables(ctx, cfg, core, ephemer); err != nil {
 		return nil, err
 	}
 	return a, nil
-}
-
-// Tables makes tables as the template does, but for what costs money.
-func Tables(ctx context.Context, cfg awsclient.Config, names ...string) error {
-	client := dynamodb.New(dynamodb.Options{Region: cfg.Region, Credentials: cfg.Credentials, BaseEndpoint: cfg.Base(), HTTPClient: cfg.HTTP})
-	for _, name := range names {
-		_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
-			TableName: &name, BillingMode: types.BillingModePayPerRequest,
-			AttributeDefinitions: []types.AttributeDefinition{
-				{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS},
-				{AttributeName: aws.String("sk"), AttributeType: types.ScalarAttributeTypeS},
-			},
-			KeySchema: []types.KeySchemaElement{
-				{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("sk"), KeyType: types.KeyTypeRange},
-			},
-		})
-		if err != nil {
-			return fmt.Errorf("standin: table %s: %w", name, err)
-		}
-	}
-	return nil
 }
 
 // Names is the account as the template's environment names it.

@@ -1,20 +1,63 @@
-package standin
+// Package minidyn is DynamoDB in one process, for tests: truora's minidyn, put right where it differs from DynamoDB. It must not be
+// in anything that ships.
+package minidyn
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/truora/minidyn/server"
+
+	"github.com/buzon-mail/buzon/shared/awsclient"
 )
 
-// mended is minidyn v0.8.2 with what it does otherwise than DynamoDB put right. TestMinidynFaults of the
-// engine proves each fault on minidyn itself, and fails once one is gone, so that its mending goes too:
+// At is how an engine reaches one at an endpoint. It is patient: on a busy machine a stand-in takes longer than AWS, and a request
+// that was given up is made again.
+func At(endpoint string) awsclient.Config {
+	return awsclient.Config{
+		Region: "eu-west-1", Endpoint: endpoint, Backoff: func(int, bool) time.Duration { return 0 },
+		HTTP: awsclient.NewHTTP(time.Minute, time.Minute),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret"}, nil
+		}),
+	}
+}
+
+// Tables makes tables as the template does, but for what costs money.
+func Tables(ctx context.Context, cfg awsclient.Config, names ...string) error {
+	client := dynamodb.New(dynamodb.Options{Region: cfg.Region, Credentials: cfg.Credentials, BaseEndpoint: cfg.Base(), HTTPClient: cfg.HTTP})
+	for _, name := range names {
+		_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
+			TableName: &name, BillingMode: types.BillingModePayPerRequest,
+			AttributeDefinitions: []types.AttributeDefinition{
+				{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS},
+				{AttributeName: aws.String("sk"), AttributeType: types.ScalarAttributeTypeS},
+			},
+			KeySchema: []types.KeySchemaElement{
+				{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("sk"), KeyType: types.KeyTypeRange},
+			},
+		})
+		if err != nil {
+			return fmt.Errorf("create table %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// mended is minidyn v0.8.2 with what it does otherwise than DynamoDB put right. TestMinidynFaults of store/dynamo proves each
+// fault on minidyn itself, and fails once one is gone, so that its mending goes too:
 //
 //   - its expressions count in float64, so that revisions and counters beyond 2^53 are rounded: revisions are kept as text, which
 //     is as good for comparing them, and an update in which a number that large takes part is reckoned here;
@@ -27,12 +70,13 @@ type mended struct {
 	done  map[string]bool // tokens of transactions that happened; guarded by mu
 }
 
-// DynamoDB is a fresh one, empty and without tables.
-func DynamoDB() http.Handler { return &mended{inner: server.NewServer(), done: map[string]bool{}} }
+// New is an empty DynamoDB in this process.
+func New() http.Handler { return &mended{inner: server.NewServer(), done: map[string]bool{}} }
 
 // object is a JSON object of DynamoDB's protocol.
 type object = map[string]any
 
+// ServeHTTP serves the actions that the role in the template allows.
 func (m *mended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,7 +86,7 @@ func (m *mended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var in object
 	if err := json.Unmarshal(body, &in); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		http.Error(w, "not JSON", http.StatusBadRequest)
 		return
 	}
 	var status int
