@@ -39,15 +39,23 @@ const (
 
 // AWS is an account.
 type AWS struct {
-	// Fault is asked before each request of the service, by its operation (that of a JSON protocol, else method and path). What it
-	// returns is the answer; nil, nil lets the request through. lost lets it through and loses the answer. Set it before the service
-	// starts.
-	Fault func(op string) (answer *http.Response, lost bool, err error)
+	// Fault is asked before each request of the service; nil: nothing fails. Set it before the service starts.
+	Fault Fault
 
 	SQS     *SQS
+	Secrets *Secrets
 	dynamo  http.Handler
 	s3      http.Handler
-	secrets map[string]string
+}
+
+// Fault decides what becomes of a request, by its operation: that of a JSON protocol, else method and path. An error is a request
+// that never arrived.
+type Fault func(op string) (Outcome, error)
+
+// Outcome is what becomes of a request that arrives. The zero value is its own answer.
+type Outcome struct {
+	Answer *http.Response // instead of doing it
+	Lost   bool           // it is done, and the answer never comes
 }
 
 // New makes an account with two tables, a bucket, a queue with its dead-letter queue and these secrets.
@@ -57,7 +65,7 @@ func New(ctx context.Context, clock func() time.Time, secrets map[string]string)
 		return nil, fmt.Errorf("standin: bucket: %w", err)
 	}
 	a := &AWS{
-		SQS: NewSQS(clock, 5, map[string]string{Jobs: Dead}), dynamo: minidyn.New(), s3: gofakes3.New(backend).Server(), secrets: secrets,
+		SQS: NewSQS(clock, 5, map[string]string{Jobs: Dead}), dynamo: minidyn.New(), s3: gofakes3.New(backend).Server(), Secrets: NewSecrets(secrets),
 	}
 	cfg := a.Config()
 	if err := minidyn.Tables(ctx, cfg, core, ephemer); err != nil {
@@ -91,21 +99,20 @@ func (a *AWS) Do(r *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("read the request: %w", err)
 		}
 	}
-	service, op, json := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	if !json {
+	service, op, target := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	if !target {
 		op = r.Method + " " + r.URL.Path
 	}
-	lose := false
+	var outcome Outcome
 	if a.Fault != nil {
-		answer, lost, err := a.Fault(op)
-		if err != nil {
+		var err error
+		if outcome, err = a.Fault(op); err != nil {
 			return nil, err
 		}
-		if answer != nil {
-			answer.Request = r
-			return answer, nil
+		if outcome.Answer != nil {
+			outcome.Answer.Request = r
+			return outcome.Answer, nil
 		}
-		lose = lost
 	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -120,11 +127,11 @@ func (a *AWS) Do(r *http.Request) (*http.Response, error) {
 	case service == "AmazonSQS":
 		a.SQS.ServeHTTP(rec, in)
 	case service == "secretsmanager":
-		a.secret(rec, in)
+		a.Secrets.ServeHTTP(rec, in)
 	default:
 		a.s3.ServeHTTP(rec, in)
 	}
-	if lose {
+	if outcome.Lost {
 		return nil, ErrLost
 	}
 	return rec.Result(), nil
@@ -132,23 +139,6 @@ func (a *AWS) Do(r *http.Request) (*http.Response, error) {
 
 // ErrLost is a connection that broke.
 var ErrLost = errors.New("read: connection reset by peer")
-
-// secret answers GetSecretValue.
-func (a *AWS) secret(w http.ResponseWriter, r *http.Request) {
-	var in struct {
-		ID string `json:"SecretId"` //nolint:tagliatelle // AWS's name
-	}
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".GetSecretValue") {
-		refuse(w, "AccessDeniedException")
-		return
-	}
-	text, ok := a.secrets[in.ID]
-	if !ok {
-		refuse(w, "ResourceNotFoundException")
-		return
-	}
-	reply(w, map[string]string{"Name": in.ID, "SecretString": text})
-}
 
 // Refusal is the answer by which AWS refuses a request of its JSON protocol.
 func Refusal(status int, code string) *http.Response {
