@@ -268,7 +268,7 @@ func awaitDemo(t *testing.T, path string, ended <-chan error) (doc demoFile) {
 // startFunction builds the Lambda bootstrap as it is deployed and runs it emulated.
 func startFunction(t *testing.T) door {
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
-	build := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-o", bootstrap, "../../functions/api")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc,nethttpomithttp2", "-o", bootstrap, "../../functions/api")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the bootstrap: %v\n%s", err, out)
 	}
