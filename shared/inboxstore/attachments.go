@@ -18,7 +18,7 @@ const (
 	attsRowBytes   = 130 << 10
 	maxAttRows     = 20
 	pointersPerTx  = 40
-	pointersInLast = 24 // rows by id that fit beside everything else that Finish writes
+	pointersInLast = 22 // rows by id that fit beside everything else that Finish writes
 	rowsInLast     = 2
 )
 

@@ -31,8 +31,9 @@ func (s *Store) Finish(ctx context.Context, p inbox.Processed, msgKey string) er
 			}
 			return err
 		}
-		done, err := s.finishOnce(ctx, p, msgKey)
+		done, told, err := s.finishOnce(ctx, p, msgKey)
 		if err == nil {
+			s.told(ctx, told)
 			if done.DeletedAt.IsZero() { // else its restoration counts it
 				s.count(ctx, done.Inbox, string(done.Status), 1)
 			}
@@ -45,15 +46,15 @@ func (s *Store) Finish(ctx context.Context, p inbox.Processed, msgKey string) er
 	return inbox.Busy()
 }
 
-func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string) (inbox.Email, error) {
+func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string) (inbox.Email, []string, error) {
 	row, revision, err := s.mail(ctx, p.Email.Workspace, p.Email.ID)
 	if err != nil {
-		return inbox.Email{}, err
+		return inbox.Email{}, nil, err
 	}
 	next := merge(row.Email, p)
 	var b batch
 	if next.Thread, err = s.thread(ctx, &b, next, p.References); err != nil {
-		return inbox.Email{}, fmt.Errorf("thread: %w", err)
+		return inbox.Email{}, nil, fmt.Errorf("thread: %w", err)
 	}
 	rows := chunkAttachments(next, p.Attachments)
 	next = fit(next, kept(rows) < len(p.Attachments))
@@ -63,13 +64,17 @@ func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string
 		b.ops = append(b.ops, store.Put(encodeBody(mailKey(next.Workspace, next.ID, bodySort), p.Body), store.Condition{}))
 	}
 	if _, _, err := s.claimDigests(ctx, &b, next, msgKey); err != nil {
-		return inbox.Email{}, fmt.Errorf("digests: %w", err)
+		return inbox.Email{}, nil, fmt.Errorf("digests: %w", err)
 	}
 	b.reindex(row.Email, next)
 	if err := s.putAttachments(ctx, &b, next, rows); err != nil {
-		return inbox.Email{}, err
+		return inbox.Email{}, nil, err
 	}
-	return next, s.commit(ctx, &b)
+	told, err := s.emailEvents(ctx, &b, row.Email, next)
+	if err != nil {
+		return inbox.Email{}, nil, err
+	}
+	return next, told, s.commit(ctx, &b)
 }
 
 // merge lays what the pipeline learned over the mail, but for what operations set: deletion, the handled mark, a category.
