@@ -144,7 +144,7 @@ type Directory interface {
 	AddDomain(ctx context.Context, org, domain string) (string, error)
 	// Inbox finds one by id or slug; not_found is an *apperr.Error.
 	Inbox(ctx context.Context, workspace, ref string) (inbox.Inbox, error)
-	CreateInbox(ctx context.Context, in inbox.Inbox) error
+	CreateInbox(ctx context.Context, in inbox.Inbox, act inbox.Act) error
 }
 
 // Seed makes the sample world without its mails. What is there stays as it is, also what a person changed since.
@@ -169,7 +169,7 @@ func Seed(ctx context.Context, d Directory) error {
 		for _, in := range o.Inboxes {
 			_, err := d.Inbox(ctx, in.Workspace, in.ID)
 			if apperr.Is(err, apperr.NotFound) {
-				err = d.CreateInbox(ctx, in)
+				err = d.CreateInbox(ctx, in, inbox.Act{}) // nobody asked for it
 			}
 			if err != nil {
 				return fmt.Errorf("demo inbox %s: %w", in.Slug, err)

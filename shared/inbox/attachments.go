@@ -191,6 +191,9 @@ func (s *Attachments) DownloadURL(ctx context.Context, a Actor, id string, ttl t
 	if err != nil {
 		return Download{}, fmt.Errorf("address of attachment %s: %w", id, err)
 	}
+	if err := s.d.record(ctx, a, id); err != nil {
+		return Download{}, err
+	}
 	if !a.ReadCodes {
 		at = SecretsOf(e).Masker().attachment(at)
 	}

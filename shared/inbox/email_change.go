@@ -137,7 +137,11 @@ func (s *Emails) change(ctx context.Context, a Actor, id string, change func(*Em
 	if err != nil {
 		return EmailView{}, fmt.Errorf("hidden inboxes of %s: %w", a.Workspace, err)
 	}
-	e, err := s.d.Emails.UpdateEmail(ctx, a.Workspace, id, a.Confirmed, func(e *Email) error {
+	act, err := s.d.act(a)
+	if err != nil {
+		return EmailView{}, err
+	}
+	e, err := s.d.Emails.UpdateEmail(ctx, a.Workspace, id, act, func(e *Email) error {
 		if hidden[e.Inbox] {
 			return NoEmail()
 		}

@@ -198,7 +198,11 @@ func (s *Inboxes) flip(ctx context.Context, a Actor, ref string, set func(*Inbox
 }
 
 func (s *Inboxes) update(ctx context.Context, a Actor, id string, change func(*Inbox) error) (Inbox, error) {
-	in, err := s.d.Inboxes.UpdateInbox(ctx, a.Workspace, id, a.Confirmed, change)
+	act, err := s.d.act(a)
+	if err != nil {
+		return Inbox{}, err
+	}
+	in, err := s.d.Inboxes.UpdateInbox(ctx, a.Workspace, id, act, change)
 	if err != nil {
 		return Inbox{}, tooManyDeleted(fmt.Errorf("change inbox %s: %w", id, err))
 	}

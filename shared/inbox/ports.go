@@ -12,15 +12,16 @@ type InboxStore interface {
 	Inbox(ctx context.Context, workspace, ref string) (Inbox, error)
 	// Inboxes reads one page by id, behind r.After; next is empty at the end.
 	Inboxes(ctx context.Context, r InboxRange) (rows []Inbox, next string, err error)
-	// CreateInbox stores a new inbox with its guards: ErrSlugTaken, ErrAddressTaken when one refuses.
-	CreateInbox(ctx context.Context, in Inbox) error
+	// CreateInbox stores a new inbox with its guards: ErrSlugTaken, ErrAddressTaken when one refuses. What act brings is written
+	// in the same transaction.
+	CreateInbox(ctx context.Context, in Inbox, act Act) error
 	// UpdateInbox reads the inbox, lets change alter it and stores it if nothing came between, else starts again (bounded,
 	// then Busy). When change leaves it as it was nothing is written. A deletion or restoration is a change of DeletedAt:
 	// ErrTooManyDeleted. An error of change is returned as it is.
 	//
-	// A yes that is not nil is written in the same transaction, for longer than it is accepted; one that was written before
-	// refuses the change, and is looked for before change is called: AlreadyDone.
-	UpdateInbox(ctx context.Context, workspace, id string, yes *Confirmation, change func(*Inbox) error) (Inbox, error)
+	// What act brings is written in the same transaction. A yes is kept for longer than it is accepted; one that was written
+	// before refuses the change, and is looked for before change is called: AlreadyDone.
+	UpdateInbox(ctx context.Context, workspace, id string, act Act, change func(*Inbox) error) (Inbox, error)
 }
 
 // InboxRange is one page of a workspace's inboxes.
@@ -59,7 +60,7 @@ type EmailStore interface {
 	// Email reads one mail, deleted or not; the Body is nil unless asked for and kept in a row. not_found when there is none.
 	Email(ctx context.Context, workspace, id string, body bool) (Email, *Body, error)
 	// UpdateEmail works like InboxStore.UpdateInbox.
-	UpdateEmail(ctx context.Context, workspace, id string, yes *Confirmation, change func(*Email) error) (Email, error)
+	UpdateEmail(ctx context.Context, workspace, id string, act Act, change func(*Email) error) (Email, error)
 	// Hidden names the deleted inboxes of the workspace: their mail is out of reach.
 	Hidden(ctx context.Context, workspace string) (map[string]bool, error)
 }
@@ -112,7 +113,7 @@ type SenderStore interface {
 	SendersFor(ctx context.Context, workspace, in, address string) ([]AllowedSender, error)
 	// UpdateSender works like InboxStore.UpdateInbox, but that change is called with a zero entry when there is none and makes
 	// it by giving it a version. ErrZoneFull.
-	UpdateSender(ctx context.Context, workspace, in, id string, yes *Confirmation, change func(*AllowedSender) error) (AllowedSender, error)
+	UpdateSender(ctx context.Context, workspace, in, id string, act Act, change func(*AllowedSender) error) (AllowedSender, error)
 }
 
 // SenderRange is one page of an inbox's entries.
@@ -126,6 +127,12 @@ type SenderRange struct {
 type SenderRow struct {
 	AllowedSender
 	Hits int64 // mails that it decided; approximate
+}
+
+// AuditStore keeps the audit. The line of a change is written by whatever stores the change: see Act.
+type AuditStore interface {
+	// Record writes the line of an act that changes no row: a read that is audited. Without a line it does nothing.
+	Record(ctx context.Context, act Act, targets ...string) error
 }
 
 // Blobs reads what the pipeline stored beside the rows.

@@ -363,7 +363,11 @@ func (s *Senders) entry(ctx context.Context, a Actor, inbox, id string) (Inbox, 
 }
 
 func (s *Senders) update(ctx context.Context, a Actor, in, id string, change func(*AllowedSender) error) (AllowedSender, error) {
-	e, err := s.d.Senders.UpdateSender(ctx, a.Workspace, in, id, a.Confirmed, change)
+	act, err := s.d.act(a)
+	if err != nil {
+		return AllowedSender{}, err
+	}
+	e, err := s.d.Senders.UpdateSender(ctx, a.Workspace, in, id, act, change)
 	if errors.Is(err, ErrZoneFull) {
 		return AllowedSender{}, apperr.New(apperr.Conflict, "zone_full", "There are as many entries for domains that end like this one as an inbox can have.",
 			"List the domain above them once, with kind subdomains, and delete what it covers.").Because(err)

@@ -14,6 +14,7 @@ type Deps struct {
 	Emails      EmailStore
 	Attachments AttachmentStore
 	Senders     SenderStore
+	Audit       AuditStore
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
@@ -33,7 +34,7 @@ type Services struct {
 // New makes the services; every dependency is needed.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Audit == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
 	return &Services{

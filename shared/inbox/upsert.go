@@ -183,7 +183,11 @@ func (s *Inboxes) create(ctx context.Context, a Actor, p InboxPatch) (Inbox, err
 	if p.State.Value != "" {
 		in.State = p.State.Value
 	}
-	err = s.d.Inboxes.CreateInbox(ctx, in)
+	act, err := s.d.act(a)
+	if err != nil {
+		return Inbox{}, err
+	}
+	err = s.d.Inboxes.CreateInbox(ctx, in, act)
 	if errors.Is(err, ErrAddressTaken) {
 		return Inbox{}, addressTaken()
 	}

@@ -118,7 +118,7 @@ func (o *operations) attachments() []op.Operation {
 			Title: "Get a download address",
 			Description: "An address that serves one attachment for at most 300 seconds, with size and SHA-256. Fetch it outside of this " +
 				"connection; do not open files that have warning flags.",
-			Scope: scopeAttachmentsRead, Role: op.Viewer, Effect: op.Read,
+			Scope: scopeAttachmentsRead, Role: op.Viewer, Effect: op.Read, Audited: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.attachmentsDownloadURL),
 	}

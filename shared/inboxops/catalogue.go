@@ -55,9 +55,24 @@ func (o *operations) actor(ctx context.Context) inbox.Actor {
 		ReadCodes:    role >= codesRole && c.Scopes.Has(o.codes),
 		Surface:      string(op.SurfaceFrom(ctx)),
 		Direct:       op.SurfaceFrom(ctx) == op.SurfaceREST,
+		By:           by(c),
 	}
+	t := op.TraceFrom(ctx)
+	a.Operation, a.Request, a.Source, a.By.Software = t.Operation, t.Request, t.Source, t.Software
 	if yes := op.ConfirmationFrom(ctx); yes != nil {
 		a.Confirmed = &inbox.Confirmation{Nonce: yes.NonceHash, Targets: yes.Targets, Expires: yes.Expires}
+	}
+	return a
+}
+
+// by is the caller as the audit names it.
+func by(c *op.Caller) inbox.AuditActor {
+	a := inbox.AuditActor{Type: inbox.ActorService, ID: c.Subject, Email: c.Email, Client: c.Client, Grant: c.Grant}
+	switch {
+	case c.Key != "":
+		a.Type, a.ID = inbox.ActorKey, c.Key
+	case c.Person:
+		a.Type = inbox.ActorPerson
 	}
 	return a
 }

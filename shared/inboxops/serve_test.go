@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
 	services, err := inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Blobs: w, Downloads: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Blobs: w, Downloads: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
 	w.must(err)
@@ -176,7 +176,7 @@ func (w *world) deliver(in map[string]any, org, ws string) inbox.Email {
 // hold puts a mail into quarantine, as the pipeline would have.
 func (w *world) hold(e inbox.Email) inbox.Email {
 	w.t.Helper()
-	e, err := w.store.UpdateEmail(w.t.Context(), e.Workspace, e.ID, nil, func(e *inbox.Email) error {
+	e, err := w.store.UpdateEmail(w.t.Context(), e.Workspace, e.ID, inbox.Act{}, func(e *inbox.Email) error {
 		e.Status, e.Reason, e.Trust = inbox.StatusQuarantined, inbox.HeldUnlisted, inbox.Trust{Level: inbox.Unverified}
 		return nil
 	})

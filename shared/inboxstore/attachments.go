@@ -11,12 +11,13 @@ import (
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
-// Bounds of the rows that hold a mail's attachments. Twenty rows can be moved with the mail in one transaction.
+// Bounds of the rows that hold a mail's attachments. Eighteen rows can be moved with
+// the mail in one transaction, beside a yes, a line of the audit and an idempotency key: 47 of 50.
 const (
 	maxAttachments = 2000 // of a mail: the scan stops at as many parts
-	attsPerRow     = 100
+	attsPerRow     = 112
 	attsRowBytes   = 130 << 10
-	maxAttRows     = 20
+	maxAttRows     = 18
 	pointersPerTx  = 40
 	pointersInLast = 22 // rows by id that fit beside everything else that Finish writes
 	rowsInLast     = 2

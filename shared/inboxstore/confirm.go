@@ -25,7 +25,8 @@ func confirmedKey(nonce string) store.Key {
 // unused refuses a yes that was used before. It looks after the target was read and before the act judges the target: whoever reads
 // what the first use left behind finds its row too, and is told so instead of that the target has changed. Only the transaction
 // decides: of two uses at once both pass here.
-func (s *Store) unused(ctx context.Context, yes *inbox.Confirmation) error {
+func (s *Store) unused(ctx context.Context, act inbox.Act) error {
+	yes := act.Confirmed
 	if yes == nil {
 		return nil
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // yes is a person's yes that is accepted for five minutes.
-func yes(w *world, nonce string) *inbox.Confirmation {
-	return &inbox.Confirmation{Nonce: nonce, Expires: w.clock.Add(5 * time.Minute)}
+func yes(w *world, nonce string) inbox.Act {
+	return inbox.Act{Confirmed: &inbox.Confirmation{Nonce: nonce, Expires: w.clock.Add(5 * time.Minute)}}
 }
 
 func rename(to string) func(*inbox.Inbox) error {
@@ -30,11 +30,11 @@ func TestConfirmationIsKeptLongEnough(t *testing.T) {
 	w.must(err)
 	key := store.Key{Table: store.Ephemeral, Partition: "confirmed/n1", Sort: "-"}
 	for _, after := range []time.Duration{0, 5 * time.Minute, time.Hour} {
-		w.clock = first.Expires.Add(after - time.Minute)
+		w.clock = first.Confirmed.Expires.Add(after - time.Minute)
 		_, err = w.UpdateInbox(t.Context(), wsA, boxA, first, func(*inbox.Inbox) error { t.Error("judged the target"); return nil })
 		wantKind(t, err, apperr.Conflict)
 	}
-	w.clock = first.Expires.Add(2 * time.Hour)
+	w.clock = first.Confirmed.Expires.Add(2 * time.Hour)
 	if _, err := w.engine.Get(t.Context(), key); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("kept for ever: %v", err)
 	}
@@ -68,7 +68,7 @@ func TestConfirmationSurvivesAConflict(t *testing.T) {
 	got, err := w.UpdateInbox(t.Context(), wsA, boxA, yes(w, "n1"), func(in *inbox.Inbox) error {
 		if once {
 			once = false
-			_, err := w.UpdateInbox(t.Context(), wsA, boxA, nil, rename("other"))
+			_, err := w.UpdateInbox(t.Context(), wsA, boxA, inbox.Act{}, rename("other"))
 			w.must(err)
 		}
 		in.State = inbox.StatePaused

@@ -93,14 +93,14 @@ func (s *Store) mail(ctx context.Context, ws, id string) (mailRow, uint64, error
 
 // UpdateEmail implements inbox.EmailStore.
 func (s *Store) UpdateEmail(
-	ctx context.Context, ws, id string, yes *inbox.Confirmation, change func(*inbox.Email) error,
+	ctx context.Context, ws, id string, act inbox.Act, change func(*inbox.Email) error,
 ) (inbox.Email, error) {
 	for range attempts {
 		row, revision, err := s.mail(ctx, ws, id)
 		if err != nil {
 			return inbox.Email{}, err
 		}
-		if err := s.unused(ctx, yes); err != nil {
+		if err := s.unused(ctx, act); err != nil {
 			return inbox.Email{}, err
 		}
 		next := row.Email
@@ -111,8 +111,9 @@ func (s *Store) UpdateEmail(
 		if err != nil || same {
 			return row.Email, err
 		}
-		err = s.replaceMail(ctx, row.Email, next, revision, yes)
+		told, err := s.replaceMail(ctx, row.Email, next, revision, act)
 		if err == nil {
+			s.told(ctx, told)
 			s.countMove(ctx, row.Email, next)
 			return next, nil
 		}
@@ -135,18 +136,23 @@ func equal(a, b inbox.Email) (bool, error) {
 	return bytes.Equal(x, y), nil
 }
 
-// replaceMail writes the mail with its index rows, and takes its attachment rows along when it is deleted or restored.
-func (s *Store) replaceMail(ctx context.Context, old, next inbox.Email, revision uint64, yes *inbox.Confirmation) error {
+// replaceMail writes the mail with its index rows and events, whose ids it returns, and takes its attachment rows along when it is
+// deleted or restored.
+func (s *Store) replaceMail(ctx context.Context, old, next inbox.Email, revision uint64, act inbox.Act) ([]string, error) {
 	var b batch
 	b.replace(mailKey(next.Workspace, next.ID, docSort), revision, next)
 	b.reindex(old, next)
 	if old.DeletedAt.IsZero() != next.DeletedAt.IsZero() && next.Attachments > 0 {
 		if err := s.moveAttachments(ctx, &b, old, next); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	b.confirm(yes, next.ID)
-	return s.commit(ctx, &b)
+	told, err := s.emailEvents(ctx, &b, old, next)
+	if err != nil {
+		return nil, err
+	}
+	b.act(act, next.ID, ownFields(old), ownFields(next))
+	return told, s.commit(ctx, &b)
 }
 
 // reindex moves a mail from the lists of its old state to those of its new one.

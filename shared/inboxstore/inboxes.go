@@ -73,7 +73,7 @@ func (s *Store) Inboxes(ctx context.Context, r inbox.InboxRange) ([]inbox.Inbox,
 }
 
 // CreateInbox implements inbox.InboxStore. The domain is checked again inside the transaction.
-func (s *Store) CreateInbox(ctx context.Context, in inbox.Inbox) error {
+func (s *Store) CreateInbox(ctx context.Context, in inbox.Inbox, act inbox.Act) error {
 	_, domain, _ := strings.Cut(in.Address, "@")
 	var b batch
 	b.create(slugKey(in.Workspace, in.Slug), in)
@@ -81,6 +81,7 @@ func (s *Store) CreateInbox(ctx context.Context, in inbox.Inbox) error {
 	b.create(inboxKey(in), in)
 	b.check(orgKey(in.Organization, "domain/"+domain), store.Exists())
 	b.check(orgKey(in.Organization, "ws/"+in.Workspace), store.Exists())
+	b.act(act, in.ID, nil, in)
 	err := s.commit(ctx, &b)
 	switch conflictAt(err) {
 	case 0:
@@ -106,14 +107,14 @@ func addressOf(in inbox.Inbox) addressRow {
 
 // UpdateInbox implements inbox.InboxStore.
 func (s *Store) UpdateInbox(
-	ctx context.Context, ws, id string, yes *inbox.Confirmation, change func(*inbox.Inbox) error,
+	ctx context.Context, ws, id string, act inbox.Act, change func(*inbox.Inbox) error,
 ) (inbox.Inbox, error) {
 	for range attempts {
 		old, revision, err := s.inboxByID(ctx, ws, id)
 		if err != nil {
 			return inbox.Inbox{}, err
 		}
-		if err := s.unused(ctx, yes); err != nil {
+		if err := s.unused(ctx, act); err != nil {
 			return inbox.Inbox{}, err
 		}
 		next := old
@@ -127,7 +128,7 @@ func (s *Store) UpdateInbox(
 		if err != nil {
 			return inbox.Inbox{}, err
 		}
-		b.confirm(yes, id)
+		b.act(act, id, old, next)
 		err = s.commit(ctx, b)
 		if err == nil {
 			return next, nil

@@ -77,6 +77,14 @@ func deliveriesPartition(ws, webhook string) string {
 
 func duePartition(shard int) string { return "webhook-due/" + string(rune('0'+shard)) }
 
+// auditPartition holds the lines of a workspace, or of what was done to the organization itself, in the order of their ids.
+func auditPartition(org, ws string) string {
+	if ws == "" {
+		return "audit-org/" + org
+	}
+	return "audit/" + ws
+}
+
 func deletedSuffix(deleted bool) string {
 	if deleted {
 		return "/deleted"

@@ -42,7 +42,7 @@ func TestMergedPages(t *testing.T) {
 		w.accept(e)
 		want = append(want, e.ID)
 		if i%3 == 0 || i > 40 {
-			_, err := w.UpdateEmail(t.Context(), wsA, e.ID, nil, func(e *inbox.Email) error { e.DeletedAt = w.clock; return nil })
+			_, err := w.UpdateEmail(t.Context(), wsA, e.ID, inbox.Act{}, func(e *inbox.Email) error { e.DeletedAt = w.clock; return nil })
 			w.must(err)
 		}
 	}

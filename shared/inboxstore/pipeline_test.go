@@ -169,7 +169,7 @@ func TestClaimAndFinish(t *testing.T) {
 		t.Error("still listed as received")
 	}
 	// Meanwhile an operation labels, handles and deletes it.
-	_, err = w.UpdateEmail(ctx, wsA, e.ID, nil, func(e *inbox.Email) error {
+	_, err = w.UpdateEmail(ctx, wsA, e.ID, inbox.Act{}, func(e *inbox.Email) error {
 		e.Labels, e.Category, e.HandledAt, e.DeletedAt = []string{"mine"}, "mine", w.clock, w.clock
 		e.Version++
 		return nil
@@ -281,7 +281,7 @@ func TestDuplicate(t *testing.T) {
 		t.Errorf("%d mails, want the first and the one not discarded yet", len(rows))
 	}
 	// Deleted mail counts.
-	_, err = w.UpdateEmail(ctx, wsA, first.ID, nil, func(e *inbox.Email) error { e.DeletedAt = w.clock; return nil })
+	_, err = w.UpdateEmail(ctx, wsA, first.ID, inbox.Act{}, func(e *inbox.Email) error { e.DeletedAt = w.clock; return nil })
 	w.must(err)
 	if id, _, err := w.Duplicate(ctx, same, ""); err != nil || id != first.ID {
 		t.Errorf("of a deleted mail: %s %v", id, err)
@@ -346,7 +346,7 @@ func TestHostileSizes(t *testing.T) {
 	}
 	_, err := w.UpdateEmail(t.Context(), wsA, got.ID, yes(w, got.ID), func(e *inbox.Email) error { e.DeletedAt = w.clock; return nil })
 	w.must(err)
-	if _, err = w.UpdateEmail(t.Context(), wsA, got.ID, nil, func(e *inbox.Email) error { e.DeletedAt = time.Time{}; return nil }); err != nil {
+	if _, err = w.UpdateEmail(t.Context(), wsA, got.ID, inbox.Act{}, func(e *inbox.Email) error { e.DeletedAt = time.Time{}; return nil }); err != nil {
 		t.Error(err)
 	}
 	rows, _, err := w.Attachments(t.Context(), inbox.AttachmentRange{Workspace: wsA, Inbox: boxA, Limit: 1000})
@@ -379,7 +379,7 @@ func TestEngineDown(t *testing.T) {
 	for name, err := range map[string]error{
 		"intake": w.PutIntake(t.Context(), intake(w.mail())),
 		"update": func() error {
-			_, err := w.UpdateEmail(t.Context(), wsA, e.ID, nil, func(e *inbox.Email) error { e.Labels = []string{"x"}; return nil })
+			_, err := w.UpdateEmail(t.Context(), wsA, e.ID, inbox.Act{}, func(e *inbox.Email) error { e.Labels = []string{"x"}; return nil })
 			return err
 		}(),
 		"claim":   func() error { _, err := w.ClaimMail(t.Context(), e.ID); return err }(),

@@ -36,6 +36,9 @@ var (
 	_ inbox.EmailStore      = (*Store)(nil)
 	_ inbox.AttachmentStore = (*Store)(nil)
 	_ inbox.SenderStore     = (*Store)(nil)
+	_ inbox.WebhookStore    = (*Store)(nil)
+	_ inbox.DeliveryStore   = (*Store)(nil)
+	_ inbox.AuditStore      = (*Store)(nil)
 )
 
 // New makes a Store. now stamps what no caller dates: tombstones and domains.

@@ -97,7 +97,7 @@ func newWorld(t testing.TB) *world {
 		w.must(err)
 		w.must(w.CreateInbox(t.Context(), inbox.Inbox{
 			ID: x.box, Organization: x.org, Workspace: x.ws, Slug: "in", Address: "in@" + x.name + ".test", State: inbox.StateActive, Version: 1,
-		}))
+		}, inbox.Act{}))
 	}
 	return w
 }

@@ -113,6 +113,7 @@ type CallRequest struct {
 	Name         string
 	Arguments    json.RawMessage // the object as it was sent; nil when absent. Valid until the call returns.
 	Capabilities json.RawMessage // of the client; nil in the 2025 era
+	ClientInfo   json.RawMessage // what the client says that it is; nil in the 2025 era and when it does not say
 	Header       http.Header     // of the HTTP request; read only
 	Input        *Input          // what the client answered; nil on a first round. Its methods take nil.
 	Notify       *Notifier       // nil when the client asked for no notifications. Its methods take nil.
@@ -120,6 +121,19 @@ type CallRequest struct {
 
 // CanAsk reports whether the client can be asked all of this; see Ask. It never can in the 2025 era.
 func (r *CallRequest) CanAsk(n Needs) bool { return canAsk(r.Version, r.Capabilities, n) }
+
+// Declared is the name and version that the client declares with this request, as "name/version": a claim, of any length and any
+// characters. Empty in the 2025 era, whose clients declare themselves once in initialize, of which nothing is kept.
+func (r *CallRequest) Declared() string {
+	var info implementation
+	if len(r.ClientInfo) == 0 || json.Unmarshal(r.ClientInfo, &info) != nil || info.Name == "" {
+		return ""
+	}
+	if info.Version == "" {
+		return info.Name
+	}
+	return info.Name + "/" + info.Version
+}
 
 // CallResult is what a tool answers. Exactly one of JSON and Content is set.
 type CallResult struct {

@@ -34,7 +34,7 @@ func callTool(s *Server, x *exchange) *reply {
 		Arguments: f.arguments, Header: x.r.Header,
 	}
 	if x.version.Stateless() {
-		req.Capabilities = f.capabilities
+		req.Capabilities, req.ClientInfo = f.capabilities, f.clientInfo
 	}
 	var refused *reply
 	if req.Input, refused = s.input(x, req.Name); refused != nil {

@@ -28,6 +28,8 @@ type Workspace struct {
 type Caller struct {
 	Subject      string      // id of the person or service account
 	Person       bool        // false for service accounts and keys
+	Email        string      // of the person, or of whoever made the key; for the audit
+	Key          string      // id of the API key that was shown; empty: an access token
 	Grant        string      // id of the grant: what rate limits and sealed state are bound to
 	Client       string      // id of the OAuth client
 	Organization string      // id
@@ -82,6 +84,8 @@ type call struct {
 	tenant       Workspace
 	confirmation *Confirmation
 	inquiry      *Inquiry
+	client       Client
+	trace        Trace
 }
 
 // Value answers the one key of this package and leaves every other to the parent.

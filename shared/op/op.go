@@ -56,10 +56,14 @@ type Spec struct {
 	Effect      Effect
 	Idempotent  bool          // repeating the call has the same effect
 	Outward     bool          // something leaves the service; counted against the outward limit too
+	Audited     bool          // a read that is audited, as of a file; what is no read always is
 	AnyTenant   bool          // acts on the organization or the caller, so no workspace is resolved
 	Status      int           // of success; 0 is 200
 	Errors      []apperr.Kind // beyond those that every operation can answer
 }
+
+// Traced reports whether calls of the operation leave a line in the audit.
+func (s *Spec) Traced() bool { return s.Effect != Read || s.Audited }
 
 // Operation is a Spec with the types of its input and output and the function that serves it.
 type Operation struct {

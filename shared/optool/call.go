@@ -34,7 +34,7 @@ func (t *Tools) CallTool(ctx context.Context, r *mcp.CallRequest) (*mcp.CallResu
 	if err := p.read(r.Arguments, &c.input); err != nil {
 		return t.refuse(ctx, err), nil
 	}
-	ctx = op.WithCaller(ctx, caller, op.SurfaceMCP)
+	ctx = op.WithClient(ctx, caller, op.SurfaceMCP, r)
 	if own.op.Effect == op.Destructive {
 		return t.confirmed(ctx, own, p, c, r)
 	}

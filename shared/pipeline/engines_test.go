@@ -83,7 +83,7 @@ func (w *world) seed(ctx context.Context) error {
 	_, domain := w.store.AddDomain(ctx, orgID, "acme.test")
 	return errors.Join(org, ws, domain, w.store.CreateInbox(ctx, inbox.Inbox{
 		ID: inboxID, Organization: orgID, Workspace: wsID, Slug: "agent", Address: "agent@acme.test", State: inbox.StateActive, Version: 1,
-	}))
+	}, inbox.Act{}))
 }
 
 func (w *world) mails(ctx context.Context) ([]inbox.Summary, error) {

@@ -56,6 +56,7 @@ type Deps struct {
 	Outward       Limiter                      // of operations that let something out, on every surface; nil: none
 	Logger        *slog.Logger                 // one line for each fault of ours
 	RequestID     func(context.Context) string // the id that the outermost middleware gave the request; empty: none
+	Source        func(context.Context) string // the peer's IP address, as the outermost middleware knows it; nil: unknown
 }
 
 // Options says how an API presents itself.

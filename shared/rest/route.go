@@ -138,6 +138,9 @@ func (t *route) admit(r *http.Request) (context.Context, error) {
 		role = w.Role
 		ctx = op.WithTenant(ctx, w)
 	}
+	if t.op.Traced() {
+		ctx = op.WithTrace(ctx, t.api.trace(ctx, t.op.Name))
+	}
 	if role < t.op.Role {
 		return nil, apperr.New(apperr.Forbidden, "insufficient_role",
 			"This operation needs the role "+t.op.Role.String()+"; yours here is "+role.String()+".",
@@ -150,6 +153,15 @@ func (t *route) admit(r *http.Request) (context.Context, error) {
 		}
 	}
 	return ctx, nil
+}
+
+// trace is what the audit keeps of a call.
+func (a *API) trace(ctx context.Context, operation string) op.Trace {
+	t := op.Trace{Operation: operation, Request: a.deps.RequestID(ctx)}
+	if a.deps.Source != nil {
+		t.Source = a.deps.Source(ctx)
+	}
+	return t
 }
 
 // tenant takes the workspace of the header. Two headers are refused: a proxy and this program could read different ones.

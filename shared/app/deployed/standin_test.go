@@ -339,6 +339,6 @@ func (s *stack) state(address string, state inbox.State) {
 	s.t.Helper()
 	r, err := s.store.Recipient(s.t.Context(), address)
 	s.must(err)
-	_, err = s.store.UpdateInbox(s.t.Context(), r.Workspace, r.Inbox, nil, func(in *inbox.Inbox) error { in.State = state; in.Version++; return nil })
+	_, err = s.store.UpdateInbox(s.t.Context(), r.Workspace, r.Inbox, inbox.Act{}, func(in *inbox.Inbox) error { in.State = state; in.Version++; return nil })
 	s.must(err)
 }

@@ -286,7 +286,7 @@ func pause(w *world, address string, state inbox.State) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.Store.UpdateInbox(ctx, r.Workspace, r.Inbox, nil, func(in *inbox.Inbox) error {
+	if _, err := w.Store.UpdateInbox(ctx, r.Workspace, r.Inbox, inbox.Act{}, func(in *inbox.Inbox) error {
 		in.State = state
 		in.Version++
 		return nil

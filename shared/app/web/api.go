@@ -131,7 +131,7 @@ func (b *builder) build() (*API, error) {
 
 func (b *builder) domain() error {
 	services, err := inbox.New(inbox.Deps{
-		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store,
+		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
 		Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
@@ -195,7 +195,7 @@ func (b *builder) rest() (*rest.API, error) {
 	options := inboxops.Document()
 	options.PublicOrigin, options.AllowedOrigins = b.Origin, b.AllowedOrigins
 	options.ChallengeHeader, options.OpenAPI = "X-MCP-Challenge", inboxops.OpenAPI()
-	deps := rest.Deps{Authenticator: b.identity, Challenger: b.resource, Logger: b.Logger, RequestID: b.ids.RequestID}
+	deps := rest.Deps{Authenticator: b.identity, Challenger: b.resource, Logger: b.Logger, RequestID: b.ids.RequestID, Source: b.ids.Source}
 	if b.PerMinute > 0 {
 		deps.Limiter = restLimiter{b.limiter}
 	}

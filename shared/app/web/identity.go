@@ -145,7 +145,7 @@ func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Calle
 	c := &op.Caller{
 		Subject: claims.Subject, Person: !isService(claims), Grant: claims.Grant, Client: claims.ClientID,
 		Organization: claims.Organization, Scopes: i.vocabulary.Parse(claims.Scope), Role: inboxops.RoleOf(p.Member.Role),
-		Expires: claims.ExpiresAt(),
+		Email: p.Member.Email, Expires: claims.ExpiresAt(),
 	}
 	for _, access := range p.Workspaces {
 		w := op.Workspace{

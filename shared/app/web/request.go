@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -14,8 +15,9 @@ import (
 // pays for it.
 type requestID struct {
 	context.Context
-	once sync.Once
-	id   string
+	once   sync.Once
+	id     string
+	remote string // address and port of the peer, as the edge knows it
 }
 
 const (
@@ -46,7 +48,7 @@ type identified struct {
 
 // ServeHTTP hands the request on with an id in its context.
 func (i *identified) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	i.next.ServeHTTP(w, r.WithContext(&requestID{Context: r.Context()}))
+	i.next.ServeHTTP(w, r.WithContext(&requestID{Context: r.Context(), remote: r.RemoteAddr}))
 }
 
 // RequestID is the id of the request that ctx belongs to; empty outside of one.
@@ -62,6 +64,20 @@ func (i *identified) RequestID(ctx context.Context) string {
 	}
 	r.once.Do(func() { r.id = i.draw() })
 	return r.id
+}
+
+// Source is the IP address of whoever sent the request that ctx belongs to: the connection's, or the one that the platform names
+// (lambdaedge). Headers have no part in it. Empty when it is unknown.
+func (*identified) Source(ctx context.Context) string {
+	r, _ := ctx.Value(requestIDKey{}).(*requestID)
+	if r == nil {
+		return ""
+	}
+	peer, err := netip.ParseAddrPort(r.remote)
+	if err != nil {
+		return ""
+	}
+	return peer.Addr().Unmap().WithZone("").String()
 }
 
 // draw makes an id; empty when there is no randomness.
