@@ -14,12 +14,18 @@ type Deps struct {
 	Emails      EmailStore
 	Attachments AttachmentStore
 	Senders     SenderStore
+	Webhooks    WebhookStore
+	Deliveries  DeliveryStore
 	Audit       AuditStore
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
-	Now         func() time.Time
-	Rand        io.Reader
+	// WebhookSecrets seals signing secrets. They live as long as their webhooks, so its root is not rotated.
+	WebhookSecrets Sealer
+	Receivers      Receivers
+	SecretPages    SecretPages
+	Now            func() time.Time
+	Rand           io.Reader
 }
 
 // Services are the operations of the domain, by resource.
@@ -28,6 +34,8 @@ type Services struct {
 	Emails      *Emails
 	Attachments *Attachments
 	Senders     *Senders
+	Webhooks    *Webhooks
+	Deliveries  *Deliveries
 	Workspaces  *Workspaces
 }
 
@@ -37,11 +45,16 @@ func New(d Deps) (*Services, error) {
 		d.Senders == nil || d.Audit == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
+	if d.Webhooks == nil || d.Deliveries == nil || d.WebhookSecrets == nil || d.Receivers == nil || d.SecretPages == nil {
+		return nil, errors.New("inbox: a dependency of webhooks is missing")
+	}
 	return &Services{
 		Inboxes:     &Inboxes{d},
 		Emails:      &Emails{d},
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
+		Webhooks:    &Webhooks{d},
+		Deliveries:  &Deliveries{d},
 		Workspaces:  &Workspaces{d.Cursors},
 	}, nil
 }

@@ -110,12 +110,14 @@ type WebhookDelivery struct {
 	Type      EventType      `json:"type"`
 	Email     string         `json:"email,omitempty"`
 	Status    DeliveryStatus `json:"status"`
-	Reason    string         `json:"reason,omitempty"` // why it is dead
-	Attempt   int            `json:"attempt"`          // how many were made
-	// Scheduled attempts were made of the schedule; Manual is an attempt outside of it, which a person asked for.
-	Scheduled  int               `json:"scheduled,omitempty"`
+	Reason    string         `json:"reason,omitempty"`    // why it is dead
+	Attempt   int            `json:"attempt"`             // how many were made
+	Scheduled int            `json:"scheduled,omitempty"` // of them, those of the schedule
+	// Manual: the next attempt was asked for, outside of the schedule. Once: and nothing follows it, for the schedule was over.
 	Manual     bool              `json:"manual,omitempty"`
-	Claimed    time.Time         `json:"claimed,omitzero"` // a worker is at it since then
+	Once       bool              `json:"once,omitempty"`
+	RetryJob   string            `json:"retry_job,omitempty"` // the last that asked
+	Claimed    time.Time         `json:"claimed,omitzero"`    // a worker is at it since then
 	HTTPStatus int               `json:"http_status,omitempty"`
 	Duration   int64             `json:"duration_ms,omitempty"`
 	NextAt     time.Time         `json:"next_at,omitzero"` // zero when nothing follows
@@ -145,6 +147,15 @@ type DeliveryAttempt struct {
 // Open reports whether an attempt is still to come.
 func (d WebhookDelivery) Open() bool {
 	return d.Status == DeliveryPending || d.Status == DeliveryFailed
+}
+
+// Retry has a delivery sent again at once, for a job; a job that asks twice is heard once.
+func (d *WebhookDelivery) Retry(job string, now time.Time) {
+	if d.RetryJob == job {
+		return
+	}
+	d.RetryJob, d.Manual, d.Once = job, true, !d.Open()
+	d.Status, d.Reason, d.NextAt, d.UpdatedAt = DeliveryPending, "", now, now
 }
 
 // NewDelivery is the delivery of an event to a webhook; making it twice makes the same.
