@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -182,4 +183,9 @@ func ParseDeliveryMessage(s string) (workspace, id string, ok bool) {
 		return "", "", false
 	}
 	return s[n+1:], s[:n], true
+}
+
+// Headers are what an attempt said of itself, but for its signature, which is not kept.
+func (d WebhookDelivery) Headers(a DeliveryAttempt) map[string]string {
+	return map[string]string{"webhook-id": d.ID, "webhook-timestamp": strconv.FormatInt(a.At.Unix(), 10), "content-type": "application/json"}
 }

@@ -31,6 +31,8 @@ type WorkerDeps struct {
 	// SameOrganization reports whether two domains have one owner; nil: only when they are equal.
 	SameOrganization func(a, b string) bool
 	Senders          Senders // nil: every inbox is open and nobody is listed
+	// Tell gives out events and sends deliveries to webhooks, by their ids; nil: there are none.
+	Tell func(ctx context.Context, id string, attempt int) error
 }
 
 // WorkerOptions bound the work. A zero field takes the default.
@@ -95,6 +97,8 @@ func (w *Worker) Handle(ctx context.Context, id string, attempt int) (err error)
 		return w.intake(ctx, id, attempt)
 	case strings.HasPrefix(id, prefixEmail):
 		return w.mail(ctx, id, attempt, origin{})
+	case w.deps.Tell != nil && (strings.HasPrefix(id, prefixEvent) || strings.HasPrefix(id, prefixDelivery)):
+		return w.deps.Tell(ctx, id, attempt)
 	}
 	return apperr.New(apperr.Invalid, "bad_job", "The queue holds a message that is not for this worker.")
 }

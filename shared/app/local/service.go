@@ -34,6 +34,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/seal"
 	"github.com/buzon-mail/buzon/shared/smtpd"
 	"github.com/buzon-mail/buzon/shared/store/embedded"
+	"github.com/buzon-mail/buzon/shared/webhook"
 )
 
 // patience is how long a shutdown waits for what is under way.
@@ -64,6 +65,7 @@ type Service struct {
 	keys   *oauth.KeyRing
 	intake *pipeline.Intake
 	worker *pipeline.Worker
+	hooks  *webhook.Engine
 	admin  *admin
 
 	origin string
@@ -116,6 +118,7 @@ func (s *Service) open() (err error) {
 	if s.queue, err = queue.New(s.engine, "mail", queue.Options{Clock: clock}); err != nil {
 		return err
 	}
+	s.store = s.store.Announcing(webhook.Announce(s.queue, s.log))
 	return s.wire(s.cfg.Origin(configured(s.cfg.HTTPAddr)))
 }
 
@@ -142,7 +145,7 @@ func (s *Service) wire(origin string) (err error) {
 		Engine: s.engine, Seal: s.seal, Permanent: s.fixed,
 		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader,
 	}, web.Options{
-		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, PublicDiscover: s.cfg.PublicDiscover,
+		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, LoopbackReceivers: s.cfg.Loopback(), PublicDiscover: s.cfg.PublicDiscover,
 		PerMinute: s.cfg.Rates.PerMinute, OutwardMinute: s.cfg.Rates.OutwardPerMinute, Version: s.version,
 		Upstream: provider(s.cfg.Upstream),
 	})
@@ -164,6 +167,9 @@ func (s *Service) pipeline() (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.webhooks(); err != nil {
+		return err
+	}
 	senders, err := mailauth.New(net.DefaultResolver, mailauth.Options{})
 	if err != nil {
 		return err
@@ -171,6 +177,7 @@ func (s *Service) pipeline() (err error) {
 	s.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: parsing.Mail(mail.Limits{}),
 		Logger: s.log, Clock: s.opts.Clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: s.store,
+		Tell: s.hooks.Handle,
 	}, pipeline.WorkerOptions{})
 	return err
 }
@@ -267,6 +274,7 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	worker := make(chan error, 1)
 	var sweeper sync.WaitGroup
 	sweeper.Go(func() { s.sweep(work) })
+	sweeper.Go(func() { s.tellDue(work) })
 	go func() { worker <- runner.Run(work) }()
 	verbs := s.admin.serveAdmin(adminListener)
 	go func() { failures <- serving("HTTP", site.Serve(stallListener{s.http})) }()

@@ -60,11 +60,13 @@ type Options struct {
 	Development    bool   // accept the published development key: emulation only
 	AllowedOrigins []string
 	LocalHosts     bool // a local process
-	PublicDiscover bool
-	PerMinute      int              // requests a grant; 0: not limited
-	OutwardMinute  int              // of them, operations that let something out; 0: not limited
-	Version        string           // of the build
-	Upstream       *upstream.Config // where people may sign in too; nil: nowhere
+	// LoopbackReceivers lets webhooks name localhost: only where nobody beyond this machine reaches the service.
+	LoopbackReceivers bool
+	PublicDiscover    bool
+	PerMinute         int              // requests a grant; 0: not limited
+	OutwardMinute     int              // of them, operations that let something out; 0: not limited
+	Version           string           // of the build
+	Upstream          *upstream.Config // where people may sign in too; nil: nowhere
 }
 
 // API is the service's HTTP side.
@@ -131,7 +133,9 @@ func (b *builder) build() (*API, error) {
 
 func (b *builder) domain() error {
 	services, err := inbox.New(inbox.Deps{
-		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
+		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store,
+		Webhooks: b.Store, Deliveries: b.Store, WebhookSecrets: b.Permanent.Purpose(WebhookSecret), SecretPages: secretPages{b},
+		Receivers: safehttp.New(safehttp.Options{Loopback: b.LoopbackReceivers}), Audit: b.Store,
 		Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
