@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// Act is what a write does beside the change: the yes that it uses up and who is to be named for it. Both are written in the
-// transaction of the change itself; when nothing changes neither is.
+// Act is what a write does beside the change: the yes that it uses up, who is to be named for it and the idempotency key that it is
+// done under. All are written in the transaction of the change itself; when nothing changes none is.
 type Act struct {
 	Confirmed *Confirmation // nil: nobody was asked
 	Audit     *Audit        // nil: nothing to tell, as of what the pipeline does with a mail it received
+	Key       IdempotencyKey
 }
 
 // Audit is one line of the audit but for what was changed, which the store adds: who did what, when, how they came.
@@ -67,10 +68,14 @@ func (d Deps) act(a Actor) (Act, error) {
 	if by.ID == "" {
 		by.ID = a.Subject
 	}
-	return newAct(d.Rand, a.Confirmed, Audit{
+	act, err := newAct(d.Rand, a.Confirmed, Audit{
 		At: d.now(), Actor: by, Action: a.Operation, Organization: a.Organization, Workspace: a.Workspace,
 		Request: a.Request, Source: a.Source, Surface: a.Surface,
 	})
+	if act.Key = a.Key; act.Key.ID != "" {
+		act.Key.Until = d.now().Add(KeyLife)
+	}
+	return act, err
 }
 
 // record writes the line of a read that is audited, before its answer is given.
@@ -101,7 +106,7 @@ func newAct(rand io.Reader, yes *Confirmation, line Audit) (Act, error) {
 	line.ID = id
 	line.Request, line.Source = shortText(line.Request), shortText(line.Source)
 	line.Actor.Client, line.Actor.Software = shortText(line.Actor.Client), shortText(line.Actor.Software)
-	return Act{yes, &line}, nil
+	return Act{Confirmed: yes, Audit: &line}, nil
 }
 
 // maxAuditText bounds, in bytes, each text of a line that somebody outside may have made long.

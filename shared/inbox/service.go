@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
@@ -17,6 +18,8 @@ type Deps struct {
 	Webhooks    WebhookStore
 	Deliveries  DeliveryStore
 	Audit       AuditStore
+	Jobs        JobStore
+	JobQueue    JobQueue // nil: the outbox alone brings jobs to the worker
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
@@ -26,6 +29,7 @@ type Deps struct {
 	SecretPages    SecretPages
 	Now            func() time.Time
 	Rand           io.Reader
+	Sleep          func(context.Context, time.Duration) error // nil: it takes its time, or ends with the context
 }
 
 // Services are the operations of the domain, by resource.
@@ -36,17 +40,21 @@ type Services struct {
 	Senders     *Senders
 	Webhooks    *Webhooks
 	Deliveries  *Deliveries
+	Jobs        *Jobs
 	Workspaces  *Workspaces
 }
 
-// New makes the services; every dependency is needed.
+// New makes the services; every dependency is needed but JobQueue and Sleep.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Audit == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Audit == nil || d.Jobs == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
 	if d.Webhooks == nil || d.Deliveries == nil || d.WebhookSecrets == nil || d.Receivers == nil || d.SecretPages == nil {
 		return nil, errors.New("inbox: a dependency of webhooks is missing")
+	}
+	if d.Sleep == nil {
+		d.Sleep = sleep
 	}
 	return &Services{
 		Inboxes:     &Inboxes{d},
@@ -55,6 +63,7 @@ func New(d Deps) (*Services, error) {
 		Senders:     &Senders{d},
 		Webhooks:    &Webhooks{d},
 		Deliveries:  &Deliveries{d},
+		Jobs:        &Jobs{d},
 		Workspaces:  &Workspaces{d.Cursors},
 	}, nil
 }

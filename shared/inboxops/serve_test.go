@@ -40,6 +40,7 @@ type world struct {
 	tools   *optool.Tools
 	callers map[string]*op.Caller
 	mails   int
+	calls   int
 }
 
 func (w *world) Authenticate(_ context.Context, h http.Header) (*op.Caller, error) {
@@ -73,14 +74,14 @@ func newWorld(t *testing.T) *world {
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
 	services, err := inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Blobs: w, Downloads: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Jobs: w.store, Blobs: w, Downloads: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
 	w.must(err)
 	c, err := inboxops.Catalogue(services)
 	w.must(err)
 	w.api, err = rest.New(c, rest.Deps{
-		Authenticator: w, Challenger: w, Logger: slog.New(slog.DiscardHandler), RequestID: func(context.Context) string { return "r" },
+		Authenticator: w, Challenger: w, Logger: slog.New(slog.DiscardHandler), RequestID: func(context.Context) string { return "r" }, Idempotency: inboxops.Keys{Store: w.store},
 	}, rest.Options{BasePath: "/api/v1"})
 	w.must(err)
 	segments, err := optool.ParseSegments(inboxops.Tools())
@@ -92,7 +93,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read codes:read")
+	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read codes:read jobs:write")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
 			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Role: role, Scopes: scopes, Expires: clock(),

@@ -62,16 +62,6 @@ func (s *Store) giveOut(ctx context.Context, e inbox.Event, body []byte, list []
 	return nil
 }
 
-// expiring is put for a row that ends.
-func (b *batch) expiring(k store.Key, revision uint64, v any, cond store.Condition, expires time.Time) {
-	item, err := store.Encode(k, format, revision, v)
-	if err != nil && b.err == nil {
-		b.err = err
-	}
-	item.Expires = expires
-	b.ops = append(b.ops, store.Put(item, cond))
-}
-
 // deliveryIndex writes a delivery's rows in the lists, without its attempts.
 func (b *batch) deliveryIndex(d inbox.WebhookDelivery, expires time.Time) {
 	d.Attempts = nil

@@ -39,6 +39,8 @@ var (
 	_ inbox.WebhookStore    = (*Store)(nil)
 	_ inbox.DeliveryStore   = (*Store)(nil)
 	_ inbox.AuditStore      = (*Store)(nil)
+	_ inbox.JobStore        = (*Store)(nil)
+	_ inbox.KeyStore        = (*Store)(nil)
 )
 
 // New makes a Store. now stamps what no caller dates: tombstones and domains.

@@ -58,6 +58,9 @@ func callTool(s *Server, x *exchange) *reply {
 		return s.internal(x, errors.New("mcp: the tool returned nothing"))
 	}
 	x.released, x.isError = result.Released, result.IsError
+	if result.Task != nil {
+		return s.rendered(x, s.renderTask(x, result.Task))
+	}
 	return s.rendered(x, s.renderCall(x, result))
 }
 

@@ -19,6 +19,7 @@ const (
 	prefixAttachment = "att_"
 	prefixEvent      = "event_"
 	prefixDelivery   = "delivery_"
+	prefixJob        = "job_"
 )
 
 // fixedID is an id that follows from its parts: whoever makes it again makes the same. The parts are length-prefixed, so that
