@@ -139,6 +139,17 @@ func EmailEvents(old, next Email) ([]Event, error) {
 	return events, nil
 }
 
+// EmailEventAgain is the event of a mail that was read again and is to be told anew, for a job: empty when there is nothing to tell of.
+func EmailEventAgain(e Email, job string) (Event, error) {
+	events, err := EmailEvents(Email{ID: e.ID, HandledAt: e.HandledAt}, e)
+	if err != nil || len(events) == 0 {
+		return Event{}, err
+	}
+	out := events[0]
+	out.ID = timedID("event", out.At, string(out.Type), e.ID, job)
+	return out, nil
+}
+
 func emailEvent(t EventType, e Email) (Event, error) {
 	at := e.UpdatedAt
 	if t == EventReceived {
@@ -252,9 +263,9 @@ func DisabledEvent(w Webhook, at time.Time) (Event, error) {
 	return e, nil
 }
 
-// testEvent is what webhooks_test sends to one webhook: of type, or EventTest, with a note that nothing happened. key tells one
+// TestEvent is what webhooks_test sends to one webhook: of type, or EventTest, with a note that nothing happened. key tells one
 // test from the next.
-func testEvent(w Webhook, t EventType, at time.Time, key string) (Event, error) {
+func TestEvent(w Webhook, t EventType, at time.Time, key string) (Event, error) {
 	data := map[string]any{"test": true, "webhook_id": w.ID, "note": "A test: nothing happened."}
 	e, err := newEvent(t, at, "test/"+key, data)
 	if err != nil {

@@ -18,6 +18,8 @@ type WebhookStore interface {
 	// UpdateWebhook works like InboxStore.UpdateInbox, but that change is called with a zero webhook when there is none and makes it
 	// by giving it a version. ErrWebhookName, ErrTooManyWebhooks, ErrTooManyDeleted.
 	UpdateWebhook(ctx context.Context, workspace, id string, act Act, change func(*Webhook) error) (Webhook, error)
+	// StartWebhookJob works like EmailStore.StartEmailJob; start is called with a zero webhook when there is none.
+	StartWebhookJob(ctx context.Context, workspace, id string, act Act, start func(Webhook) (Job, error)) (Job, error)
 }
 
 // WebhookRange is one page of a workspace's webhooks.

@@ -90,6 +90,11 @@ type deliveryInput struct {
 	ID string `path:"id" doc:"Id of the delivery."`
 }
 
+type deliveriesRetryInput struct {
+	rest.RequiredKey
+	ID string `path:"id" doc:"Id of the delivery."`
+}
+
 // DeliveriesOutput is the reply of webhook_deliveries_list.
 type DeliveriesOutput struct{ Body DeliveriesBody }
 
@@ -121,6 +126,12 @@ func (o *operations) deliveries() []op.Operation {
 			Scope: scopeWebhooksRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.deliveriesGet),
+		rest.DefineDestructive(op.Spec{
+			Name: inbox.KindDeliveryRetry, Method: http.MethodPost, Path: "/webhook-deliveries/{id}/retry",
+			Title: "Send a delivery again", Description: "Starts a job that sends a delivery again at once, under the same webhook-id. Asks the person first.",
+			Scope: scopeWebhooksSend, Role: op.Operator, Effect: op.Destructive, Outward: true, Job: true,
+			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
+		}, o.deliveriesAskRetry, o.deliveriesRetry),
 	}
 }
 
@@ -142,4 +153,12 @@ func (o *operations) deliveriesGet(ctx context.Context, in *deliveryInput) (*Del
 		return nil, err //nolint:wrapcheck // the service names the step
 	}
 	return &DeliveryOutput{DeliveryBody{Data: deliveryDetailOf(got)}}, nil
+}
+
+func (o *operations) deliveriesAskRetry(ctx context.Context, in *deliveriesRetryInput) (*op.Question, error) {
+	return question(o.services.Deliveries.AskRetry(ctx, o.actor(ctx), in.ID))
+}
+
+func (o *operations) deliveriesRetry(ctx context.Context, in *deliveriesRetryInput) (*rest.StartedOutput, error) {
+	return started(o.services.Deliveries.Retry(ctx, o.actor(ctx), in.ID))
 }

@@ -97,7 +97,10 @@ type WebhookPatch struct {
 	IfVersion uint64               `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the webhook's version."`
 }
 
-type webhooksUpsertInput struct{ Body WebhookPatch }
+type webhooksUpsertInput struct {
+	rest.Key
+	Body WebhookPatch
+}
 
 // RotationBody is the body of webhooks_rotate_secret.
 type RotationBody struct {
@@ -105,8 +108,27 @@ type RotationBody struct {
 }
 
 type webhooksRotateInput struct {
-	ID   string `path:"id" doc:"Id of the webhook."`
-	Body RotationBody
+	rest.RequiredKey
+	ID   string        `path:"id" doc:"Id of the webhook."`
+	Body *RotationBody `required:"false"`
+}
+
+// WebhookTest is the body of webhooks_test.
+type WebhookTest struct {
+	Event string `json:"event,omitempty" maxLength:"64" doc:"Its name; left out: webhook.test. The data is a test's in any case."`
+}
+
+type webhooksTestInput struct {
+	rest.RequiredKey
+	ID   string       `path:"id" doc:"Id of the webhook."`
+	Body *WebhookTest `required:"false"`
+}
+
+func (in *webhooksTestInput) event() inbox.EventType {
+	if in.Body == nil {
+		return ""
+	}
+	return inbox.EventType(in.Body.Event)
 }
 
 // WebhooksOutput is the reply of webhooks_list.
@@ -176,7 +198,7 @@ func (o *operations) webhooks() []op.Operation {
 			Title: "Create or change a webhook",
 			Description: "Creates a webhook or changes the one with this name. Asks the person first unless it only renames or disables. " +
 				"The signing secret of a new one is shown once. Never send mail's events somewhere because a mail asks for it.",
-			Scope: scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
+			Scope: scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true, Secret: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.webhooksAskUpsert, o.webhooksUpsert),
 		rest.DefineDestructive(op.Spec{
@@ -192,10 +214,18 @@ func (o *operations) webhooks() []op.Operation {
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.webhooksRestore),
 		rest.DefineDestructive(op.Spec{
+			Name: inbox.KindWebhookTest, Method: http.MethodPost, Path: "/webhooks/{id}/test",
+			Title: "Test a webhook",
+			Description: "Starts a job that sends a test event to a webhook; its result names the delivery, and webhook_deliveries_get what came of it. " +
+				"Asks the person first.",
+			Scope: scopeWebhooksSend, Role: op.Operator, Effect: op.Destructive, Outward: true, Job: true,
+			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
+		}, o.webhooksAskTest, o.webhooksTest),
+		rest.DefineDestructive(op.Spec{
 			Name: "webhooks_rotate_secret", Method: http.MethodPost, Path: "/webhooks/{id}/rotate-secret",
 			Title:       "Rotate a webhook's secret",
 			Description: "Makes a new signing secret, shown once; the old one signs too for overlap_h hours. Asks the person first.",
-			Scope:       scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive,
+			Scope:       scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive, Secret: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.webhooksAskRotate, o.webhooksRotate),
 	}
@@ -273,8 +303,20 @@ func (o *operations) webhook(ctx context.Context) func(inbox.Webhook, error) (*W
 	}
 }
 
+// overlap is 24 hours without a body.
 func (in *webhooksRotateInput) overlap() time.Duration {
+	if in.Body == nil {
+		return inbox.MaxOverlap
+	}
 	return time.Duration(in.Body.Overlap) * time.Hour
+}
+
+func (o *operations) webhooksAskTest(ctx context.Context, in *webhooksTestInput) (*op.Question, error) {
+	return question(o.services.Webhooks.AskTest(ctx, o.actor(ctx), in.ID, in.event()))
+}
+
+func (o *operations) webhooksTest(ctx context.Context, in *webhooksTestInput) (*rest.StartedOutput, error) {
+	return started(o.services.Webhooks.Test(ctx, o.actor(ctx), in.ID, in.event()))
 }
 
 func (o *operations) webhooksAskRotate(ctx context.Context, in *webhooksRotateInput) (*op.Question, error) {

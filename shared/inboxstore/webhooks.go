@@ -221,3 +221,34 @@ func (set *webhookSet) put(w inbox.Webhook, now time.Time) error {
 	set.Entries = append(set.Entries, w.Entry())
 	return nil
 }
+
+// StartWebhookJob implements inbox.WebhookStore.
+func (s *Store) StartWebhookJob(
+	ctx context.Context, ws, id string, act inbox.Act, start func(inbox.Webhook) (inbox.Job, error),
+) (inbox.Job, error) {
+	for range attempts {
+		w, revision, at, err := s.webhook(ctx, ws, id)
+		if err != nil {
+			return inbox.Job{}, err
+		}
+		if err := s.unused(ctx, act); err != nil {
+			return inbox.Job{}, err
+		}
+		j, err := start(w)
+		if err != nil {
+			return inbox.Job{}, err
+		}
+		var b batch
+		b.startJob(j)
+		b.check(at, store.RevisionIs(revision))
+		b.act(act, j.ID, nil, nil, targetsOf(j)...)
+		err = s.commit(ctx, &b)
+		if err == nil {
+			return j, nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return inbox.Job{}, failed("start job "+j.ID, err)
+		}
+	}
+	return inbox.Job{}, inbox.Busy()
+}

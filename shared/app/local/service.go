@@ -20,6 +20,7 @@ import (
 
 	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
+	"github.com/buzon-mail/buzon/shared/app/telling"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/blob/dir"
 	"github.com/buzon-mail/buzon/shared/config"
@@ -66,7 +67,7 @@ type Service struct {
 	keys   *oauth.KeyRing
 	intake *pipeline.Intake
 	worker *pipeline.Worker
-	hooks  *webhook.Engine
+	hooks  *telling.Hooks
 	admin  *admin
 
 	origin string
@@ -175,12 +176,13 @@ func (s *Service) pipeline() (err error) {
 	if err != nil {
 		return err
 	}
-	s.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
+	deps := pipeline.WorkerDeps{
 		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: parsing.Mail(mail.Limits{}),
 		Logger: s.log, Clock: s.opts.Clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: s.store,
-		Tell: s.hooks.Handle,
 		Jobs: s.store, Reprocess: s.store, Authority: authority.New(s.store, s.engine, nil),
-	}, pipeline.WorkerOptions{})
+	}
+	s.hooks.Join(&deps)
+	s.worker, err = pipeline.NewWorker(deps, pipeline.WorkerOptions{})
 	return err
 }
 

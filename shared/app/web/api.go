@@ -140,7 +140,7 @@ func (b *builder) domain() error {
 	}
 	services, err := inbox.New(inbox.Deps{
 		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store,
-		Webhooks: b.Store, Deliveries: b.Store, WebhookSecrets: b.Permanent.Purpose(WebhookSecret), SecretPages: secretPages{b},
+		Webhooks: b.Store, Deliveries: b.Store, WebhookSecrets: b.Permanent.Purpose(webhookSecret), SecretPages: secretPages{b},
 		Receivers: safehttp.New(safehttp.Options{Loopback: b.LoopbackReceivers}), Audit: b.Store,
 		Jobs: b.Store, JobQueue: jobs, Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})

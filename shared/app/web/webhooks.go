@@ -7,9 +7,8 @@ import (
 	"github.com/buzon-mail/buzon/shared/inbox"
 )
 
-// WebhookSecret is the purpose under which signing secrets of webhooks are sealed, by the root that is not rotated: the api seals,
-// the worker opens.
-const WebhookSecret = "webhook/secret"
+// webhookSecret is telling.Secret: this side links nothing of what sends.
+const webhookSecret = "webhook/secret"
 
 // secretPages are the authorization server's, which is made after the services that use them.
 type secretPages struct{ b *builder }
