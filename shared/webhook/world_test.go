@@ -19,6 +19,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/buzon-mail/buzon/shared/app/announce"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/queue"
@@ -159,7 +160,7 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	w.queue, err = embeddedqueue.New(e, "test", embeddedqueue.Options{Clock: w.now})
 	w.must(err)
-	w.store = w.store.Announcing(webhook.Announce(w.queue, slog.New(slog.DiscardHandler)))
+	w.store = w.store.Announcing(announce.To(w.queue, slog.New(slog.DiscardHandler)))
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: w.now})
 	w.must(err)
 	w.box = keys.Purpose("webhook/secret")

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/announce"
 	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/app/telling"
@@ -36,7 +37,6 @@ import (
 	"github.com/buzon-mail/buzon/shared/seal"
 	"github.com/buzon-mail/buzon/shared/smtpd"
 	"github.com/buzon-mail/buzon/shared/store/embedded"
-	"github.com/buzon-mail/buzon/shared/webhook"
 )
 
 // patience is how long a shutdown waits for what is under way.
@@ -120,7 +120,7 @@ func (s *Service) open() (err error) {
 	if s.queue, err = queue.New(s.engine, "mail", queue.Options{Clock: clock}); err != nil {
 		return err
 	}
-	s.store = s.store.Announcing(webhook.Announce(s.queue, s.log))
+	s.store = s.store.Announcing(announce.To(s.queue, s.log))
 	return s.wire(s.cfg.Origin(configured(s.cfg.HTTPAddr)))
 }
 
@@ -162,14 +162,14 @@ func (s *Service) wire(origin string) (err error) {
 }
 
 func (s *Service) pipeline() (err error) {
-	s.intake, err = pipeline.NewIntake(pipeline.IntakeDeps{
-		Recipients: s.store, Outbox: s.store, Blobs: s.blobs, Queue: s.queue, Logger: s.log, Clock: s.opts.Clock,
-		Senders: s.store,
-	}, pipeline.IntakeOptions{})
-	if err != nil {
+	if err := s.webhooks(); err != nil {
 		return err
 	}
-	if err := s.webhooks(); err != nil {
+	s.intake, err = pipeline.NewIntake(pipeline.IntakeDeps{
+		Recipients: s.store, Outbox: s.store, Blobs: s.blobs, Queue: s.queue, Logger: s.log, Clock: s.opts.Clock,
+		Senders: s.store, Rejected: s.hooks.Rejected,
+	}, pipeline.IntakeOptions{})
+	if err != nil {
 		return err
 	}
 	senders, err := mailauth.New(net.DefaultResolver, mailauth.Options{})

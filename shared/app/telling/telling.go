@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/inbox"
-	"github.com/buzon-mail/buzon/shared/inboxops"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/pipeline"
 	"github.com/buzon-mail/buzon/shared/queue"
@@ -16,8 +15,8 @@ import (
 	"github.com/buzon-mail/buzon/shared/webhook"
 )
 
-// Secret is the purpose under which signing secrets are sealed, by the root that is not rotated: the HTTP side seals, the worker opens.
-const Secret = "webhook/secret"
+// BasePath is where the REST routes lie; package inboxops has it too, and with it every route, which no worker is to link.
+const BasePath = "/api/v1"
 
 // Deps is what telling stands on.
 type Deps struct {
@@ -47,7 +46,7 @@ func New(d Deps, o Options) (*Hooks, error) {
 	engine, err := webhook.New(webhook.Deps{
 		Events: d.Store, Deliveries: d.Store, Webhooks: d.Store, Queue: d.Queue, Secrets: d.Secrets, Logger: d.Logger, Clock: d.Clock,
 		Client: safehttp.New(safehttp.Options{Timeout: webhook.Timeout, Loopback: o.Loopback}),
-	}, webhook.Options{Base: o.Origin + inboxops.BasePath, Parallel: o.Parallel})
+	}, webhook.Options{Base: o.Origin + BasePath, Parallel: o.Parallel})
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +76,15 @@ func (h *Hooks) jobFailed(ctx context.Context, j inbox.Job) error {
 	}
 	// The time is the job's start: a second telling of the same failure is the same event.
 	e, err := inbox.JobFailedEvent(j.Workspace, j.ID, j.Kind, code, j.CreatedAt)
+	if err != nil {
+		return err
+	}
+	return h.store.PutEvent(ctx, e)
+}
+
+// Rejected tells of a sender who was refused at the door, of one inbox once a second at most.
+func (h *Hooks) Rejected(ctx context.Context, to inbox.Recipient, from string, at time.Time) error {
+	e, err := inbox.RejectedEvent(to, from, at)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/announce"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxmcp"
 	"github.com/buzon-mail/buzon/shared/inboxops"
@@ -47,11 +48,13 @@ type Deps struct {
 	Seal      *seal.Keyring // what travels for a day at most
 	Permanent *seal.Keyring // what clients keep; not rotated
 	Keys      *oauth.KeyRing
-	Logger    *slog.Logger
-	Clock     func() time.Time
-	Random    io.Reader
-	Fetcher   oauth.Fetcher                // of clients' documents; the network's when nil
-	RequestID func(context.Context) string // the platform's; nil: none
+	// WebhookSecrets seals signing secrets of webhooks for the worker; nil: Permanent does, which the worker then has too.
+	WebhookSecrets inbox.Sealer
+	Logger         *slog.Logger
+	Clock          func() time.Time
+	Random         io.Reader
+	Fetcher        oauth.Fetcher                // of clients' documents; the network's when nil
+	RequestID      func(context.Context) string // the platform's; nil: none
 }
 
 // Options is how the service presents itself and whom it lets in.
@@ -92,6 +95,9 @@ func New(d Deps, o Options) (*API, error) {
 	}
 	if o.Audience == "" {
 		o.Audience = o.Origin + "/mcp"
+	}
+	if d.Queue != nil {
+		d.Store = d.Store.Announcing(announce.To(d.Queue, d.Logger))
 	}
 	b := &builder{Deps: d, Options: o, ids: &identified{platform: d.RequestID, random: d.Random}}
 	return b.build()
@@ -140,7 +146,7 @@ func (b *builder) domain() error {
 	}
 	services, err := inbox.New(inbox.Deps{
 		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store,
-		Webhooks: b.Store, Deliveries: b.Store, WebhookSecrets: b.Permanent.Purpose(webhookSecret), SecretPages: secretPages{b},
+		Webhooks: b.Store, Deliveries: b.Store, WebhookSecrets: b.webhookSecrets(), SecretPages: secretPages{b},
 		Receivers: safehttp.New(safehttp.Options{Loopback: b.LoopbackReceivers}), Audit: b.Store,
 		Jobs: b.Store, JobQueue: jobs, Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})

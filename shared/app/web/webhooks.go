@@ -4,11 +4,17 @@ import (
 	"context"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/signing"
 	"github.com/buzon-mail/buzon/shared/inbox"
 )
 
-// webhookSecret is telling.Secret: this side links nothing of what sends.
-const webhookSecret = "webhook/secret"
+// webhookSecrets is the box for signing secrets: the one that is handed in, else the root that is not rotated.
+func (b *builder) webhookSecrets() inbox.Sealer {
+	if b.WebhookSecrets != nil {
+		return b.WebhookSecrets
+	}
+	return b.Permanent.Purpose(signing.Purpose)
+}
 
 // secretPages are the authorization server's, which is made after the services that use them.
 type secretPages struct{ b *builder }
