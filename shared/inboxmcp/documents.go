@@ -10,7 +10,7 @@ import (
 )
 
 // documents are the resources whose text is ours and the same for every caller.
-type documents struct{ guide, statuses, limits, errors string }
+type documents struct{ guide, statuses, events, limits, errors string }
 
 func newDocuments(o Options) (documents, error) {
 	d := documents{guide: guide}
@@ -18,7 +18,7 @@ func newDocuments(o Options) (documents, error) {
 		into *string
 		data any
 	}{
-		{&d.statuses, statuses()}, {&d.limits, limits(o)}, {&d.errors, failures()},
+		{&d.statuses, statuses()}, {&d.events, events()}, {&d.limits, limits(o)}, {&d.errors, failures()},
 	} {
 		text, err := json.Marshal(map[string]any{"data": x.data})
 		if err != nil {
@@ -47,6 +47,7 @@ pointers): in tools and resources they point into the JSON that came back ("" is
 - Files: attachments_list, attachments_get; attachments_download_url gives an address for 5 minutes.
 - Who wrote: trust and trust_reasons of an email say how far From is to be believed; buzon://inbox/statuses explains the levels.
 - Held back: emails_list with status=quarantined; emails_release lets one go, allowed_senders_upsert lets a sender in.
+- Webhooks: webhooks_list, webhook_deliveries_list; buzon://inbox/events says what they can be told. Prompt debug_webhook.
 - Ready-made requests: prompts triage_inbox, summarize_thread, summarize_email.
 
 ## Doing work

@@ -28,6 +28,8 @@ const (
 	argEmail    = "email_id"
 	argLimit    = "limit"
 	argLanguage = "language"
+	argWebhook  = "webhook_id"
+	argSince    = "since"
 )
 
 // family is a resource, or a template of resources.
@@ -67,6 +69,10 @@ func families(d documents) []family {
 			description: "The life of an email, status by status.",
 		},
 		{
+			uri: "events", name: "events", title: "Events for webhooks", mime: typeJSON, document: d.events,
+			description: "What webhooks can be told of, with a sample, how to verify it and when it is sent again.",
+		},
+		{
 			uri: "limits", name: "limits", title: "Limits", mime: typeJSON, document: d.limits,
 			description: "Sizes, rates and times.",
 		},
@@ -103,6 +109,18 @@ func families(d documents) []family {
 		{
 			uri: "attachments/{id}", name: "attachment", title: "Attachment", mime: typeJSON, tool: toolAttachment, argument: argID,
 			description: "Metadata only, as attachments_get.",
+		},
+		{
+			uri: "webhooks/{id}", name: "webhook", title: "Webhook", mime: typeJSON, tool: toolWebhook, argument: argID,
+			description: "One webhook with its last deliveries, as webhooks_get.",
+		},
+		{
+			uri: "webhooks/{id}/deliveries", name: "webhook_deliveries", title: "Deliveries to a webhook", mime: typeJSON, tool: toolDeliveries, argument: "webhook",
+			description: "The newest 25, as webhook_deliveries_list with webhook.",
+		},
+		{
+			uri: "webhook-deliveries/{id}", name: "webhook_delivery", title: "Delivery to a webhook", mime: typeJSON, tool: toolDelivery, argument: argID,
+			description: "One delivery with its attempts, as webhook_deliveries_get.",
 		},
 	}
 }

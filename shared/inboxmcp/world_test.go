@@ -126,7 +126,7 @@ func newWorld(tb testing.TB) *world {
 	w.must(err)
 	w.tools, err = optool.New(catalogue, w.routes, segments, optool.Options{BasePath: "/api/v1", UntrustedMetaKey: untrustedKey})
 	w.must(err)
-	w.offers, err = inboxmcp.New(w.tools, inboxmcp.Options{UntrustedMetaKey: untrustedKey, PerMinute: 600})
+	w.offers, err = inboxmcp.New(w.tools, inboxmcp.Options{UntrustedMetaKey: untrustedKey, PerMinute: 600, Now: clock})
 	w.must(err)
 	w.server, err = mcp.New(mcp.Deps{
 		Authenticator: guard{w}, Challenger: guard{w}, Limiter: guard{w}, Tools: w.tools, Resources: w.offers, Prompts: w.offers, Completer: w.offers,
@@ -154,6 +154,8 @@ func (w *world) seed(v *op.Vocabulary) {
 	caller("roleless", orgA, op.NoRole, all, wsA)
 	caller("two", orgA, op.Owner, all, wsA, wsA2)
 	caller("globex", orgB, op.Owner, all, wsB)
+	caller("hooks", orgA, op.Owner, v.Parse("webhooks:write webhooks:send"), wsA)
+	caller("hooksB", orgB, op.Owner, v.Parse("webhooks:write"), wsB)
 	for org, name := range map[string]string{orgA: "acme", orgB: "globex"} {
 		w.must(w.store.CreateOrganization(w.Context(), inbox.Organization{ID: org, Slug: name, Name: name}))
 		_, err := w.store.AddDomain(w.Context(), org, name+".test")

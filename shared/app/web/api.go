@@ -238,7 +238,7 @@ func (b *builder) mcp(routes *rest.API) (*mcp.Server, error) {
 		return nil, fmt.Errorf("web: %w", err)
 	}
 	offers, err := inboxmcp.New(tools, inboxmcp.Options{
-		UntrustedMetaKey: untrustedMetaKey, PerMinute: b.PerMinute, OutwardMinute: b.OutwardMinute,
+		UntrustedMetaKey: untrustedMetaKey, PerMinute: b.PerMinute, OutwardMinute: b.OutwardMinute, Now: b.Clock,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("web: %w", err)
