@@ -41,6 +41,7 @@ type Services struct {
 	Webhooks    *Webhooks
 	Deliveries  *Deliveries
 	Jobs        *Jobs
+	Audits      *Audits
 	Workspaces  *Workspaces
 }
 
@@ -64,6 +65,7 @@ func New(d Deps) (*Services, error) {
 		Webhooks:    &Webhooks{d},
 		Deliveries:  &Deliveries{d},
 		Jobs:        &Jobs{d},
+		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d.Cursors},
 	}, nil
 }

@@ -90,22 +90,25 @@ func newWorld(t *testing.T) *world {
 	c, err := inboxops.Catalogue(services)
 	w.must(err)
 	w.api, err = rest.New(c, rest.Deps{
-		Authenticator: w, Challenger: w, Logger: slog.New(slog.DiscardHandler), RequestID: func(context.Context) string { return "r" }, Idempotency: inboxops.Keys{Store: w.store},
+		Authenticator: w, Challenger: w, Logger: slog.New(slog.DiscardHandler), RequestID: func(context.Context) string { return "r" },
+		Source: func(context.Context) string { return "192.0.2.7" }, Idempotency: inboxops.Keys{Store: w.store},
 	}, rest.Options{BasePath: "/api/v1"})
 	w.must(err)
 	segments, err := optool.ParseSegments(inboxops.Tools())
 	w.must(err)
-	w.tools, err = optool.New(c, w.api, segments, optool.Options{BasePath: "/api/v1"})
+	w.tools, err = optool.New(c, w.api, segments, optool.Options{
+		BasePath: "/api/v1", JobRead: inboxops.JobRead, JobCancel: inboxops.JobCancel,
+	})
 	w.must(err)
 	w.seed(c.Vocabulary)
 	return w
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read codes:read jobs:write webhooks:write webhooks:send")
+	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read audit:read codes:read jobs:write webhooks:write webhooks:send")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
-			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Role: role, Scopes: scopes, Expires: clock(),
+			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Email: name + "@example.com", Client: "client-" + name, Role: role, Own: role, Scopes: scopes, Expires: clock(),
 			Workspaces: []op.Workspace{{ID: ws, Slug: "main", Name: "Main", Role: role}},
 		}
 	}

@@ -56,7 +56,7 @@ type Tools interface {
 	ListTools(ctx context.Context, r *ListRequest) (ListResult, error)
 	// CallTool runs one tool. Failures that the caller can act on are results with IsError. ErrUnknown: no such tool for
 	// this caller (-32602). *ScopeError: hidden for want of scope (403 with the challenge). *Ask: the client is asked for input
-	// and calls again. *ParamsError, ErrAnswer: -32602. Anything else is internal.
+	// and calls again. ErrTaskOnly: the client takes no task (-32021). *ParamsError, ErrAnswer: -32602. Anything else is internal.
 	CallTool(ctx context.Context, r *CallRequest) (*CallResult, error)
 }
 

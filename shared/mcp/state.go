@@ -153,6 +153,9 @@ func (s *Server) handlerFailure(x *exchange, name string, err error) *reply {
 	if errors.Is(err, ErrAnswer) {
 		return malformedInput(err)
 	}
+	if errors.Is(err, ErrTaskOnly) {
+		return noTasks()
+	}
 	if e, ok := errors.AsType[*ParamsError](err); ok {
 		return e.reply()
 	}

@@ -74,6 +74,12 @@ type TaskError struct {
 	Message string
 }
 
+// ErrTaskOnly is what a tool returns that can answer with nothing but a task, to a client that takes none (SEP-2663: MUST be -32021).
+var ErrTaskOnly = errors.New("mcp: the tool needs the tasks extension")
+
+// taskOnly tells a client of the 2025 era why such a tool has no result.
+const taskOnly = "This tool answers with a task, which only clients of revision 2026-07-28 take. Nothing was done."
+
 // CanTask reports whether the client takes a task for an answer: MCP 2026-07-28, and the extension declared with this very
 // request.
 func (r *CallRequest) CanTask() bool { return r.Version.Stateless() && declaresTasks(r.Capabilities) }

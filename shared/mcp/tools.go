@@ -52,6 +52,11 @@ func callTool(s *Server, x *exchange) *reply {
 			err = s.renderCall(x, &CallResult{Content: Contents(x.version, Text(cannotAsk(ask))), IsError: true})
 			return s.rendered(x, err)
 		}
+		if errors.Is(err, ErrTaskOnly) && !x.version.Stateless() {
+			x.isError = true
+			err = s.renderCall(x, &CallResult{Content: Contents(x.version, Text(taskOnly)), IsError: true})
+			return s.rendered(x, err)
+		}
 		return s.handlerFailure(x, req.Name, err)
 	}
 	if result == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
@@ -59,7 +58,7 @@ func (s *Server) KeepSecret(ctx context.Context, person, what, secret string) (a
 	if err := s.Store.Put(ctx, item, store.Absent()); err != nil {
 		return "", time.Time{}, fmt.Errorf("keep a secret: %w", err)
 	}
-	s.audit(ctx, "secret.kept", slog.String("person", person))
+	s.audit(ctx, Event{Name: "secret.kept", Person: person}) // the operation that made it is in the audit
 	return s.Issuer + secretAddress(token), item.Expires, nil
 }
 
@@ -143,14 +142,13 @@ func (s *Server) revealSecret(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &pageError{status: http.StatusNotFound, text: page.SecretGone, reason: "a secret that does not open", cause: err}
 	}
-	err = s.Store.Delete(r.Context(), key, store.Exists())
+	err = s.commit(r.Context(), ses.person.event("secret.shown"), store.Delete(key, store.Exists()))
 	if errors.Is(err, store.ErrConflict) {
 		return showProblem(http.StatusNotFound, page.SecretGone, "shown a moment ago")
 	}
 	if err != nil {
 		return fmt.Errorf("forget a secret: %w", err)
 	}
-	s.audit(r.Context(), "secret.shown", slog.String("person", row.Person))
 	s.show(w, http.StatusOK, page.Secret{Service: s.Name, What: row.What, Account: ses.person.Email, Value: string(secret)}.Write(language(r)))
 	return nil
 }
