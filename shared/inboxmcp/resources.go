@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,6 +52,29 @@ type family struct {
 
 // families is every resource in the order of the lists.
 func families(d documents) []family {
+	return slices.Concat(fixedFamilies(d), mailFamilies(), webhookFamilies())
+}
+
+// webhookFamilies are about what is sent out.
+func webhookFamilies() []family {
+	return []family{
+		{
+			uri: "webhooks/{id}", name: "webhook", title: "Webhook", mime: typeJSON, tool: toolWebhook, argument: argID,
+			description: "One webhook with its last deliveries, as webhooks_get.",
+		},
+		{
+			uri: "webhooks/{id}/deliveries", name: "webhook_deliveries", title: "Deliveries to a webhook", mime: typeJSON, tool: toolDeliveries, argument: "webhook",
+			description: "The newest 25, as webhook_deliveries_list with webhook.",
+		},
+		{
+			uri: "webhook-deliveries/{id}", name: "webhook_delivery", title: "Delivery to a webhook", mime: typeJSON, tool: toolDelivery, argument: argID,
+			description: "One delivery with its attempts, as webhook_deliveries_get.",
+		},
+	}
+}
+
+// fixedFamilies have no variable.
+func fixedFamilies(d documents) []family {
 	return []family{
 		{
 			uri: "guide", name: "guide", title: "How to work here", mime: typeMarkdown, document: d.guide,
@@ -80,6 +104,12 @@ func families(d documents) []family {
 			uri: "errors", name: "errors", title: "Errors", mime: typeJSON, document: d.errors,
 			description: "Every kind and code of failure with what to do about it.",
 		},
+	}
+}
+
+// mailFamilies are about mail.
+func mailFamilies() []family {
+	return []family{
 		{
 			uri: "emails/{id}", name: "email", title: "Email", mime: typeJSON, tool: toolEmail, argument: argID,
 			description: "One email with its text, as emails_get.",
@@ -109,18 +139,6 @@ func families(d documents) []family {
 		{
 			uri: "attachments/{id}", name: "attachment", title: "Attachment", mime: typeJSON, tool: toolAttachment, argument: argID,
 			description: "Metadata only, as attachments_get.",
-		},
-		{
-			uri: "webhooks/{id}", name: "webhook", title: "Webhook", mime: typeJSON, tool: toolWebhook, argument: argID,
-			description: "One webhook with its last deliveries, as webhooks_get.",
-		},
-		{
-			uri: "webhooks/{id}/deliveries", name: "webhook_deliveries", title: "Deliveries to a webhook", mime: typeJSON, tool: toolDeliveries, argument: "webhook",
-			description: "The newest 25, as webhook_deliveries_list with webhook.",
-		},
-		{
-			uri: "webhook-deliveries/{id}", name: "webhook_delivery", title: "Delivery to a webhook", mime: typeJSON, tool: toolDelivery, argument: argID,
-			description: "One delivery with its attempts, as webhook_deliveries_get.",
 		},
 	}
 }

@@ -241,7 +241,7 @@ func (s *Store) StartWebhookJob(
 		var b batch
 		b.startJob(j)
 		b.check(at, store.RevisionIs(revision))
-		b.act(act, j.ID, nil, nil, targetsOf(j)...)
+		b.act(act, j.ID, nil, j, targetsOf(j)...)
 		err = s.commit(ctx, &b)
 		if err == nil {
 			return j, nil
