@@ -362,16 +362,15 @@ func (s *Webhooks) Rotate(ctx context.Context, a Actor, id string, overlap time.
 	if err := a.mayReceive("POST /api/v1/webhooks/" + id + "/rotate-secret"); err != nil {
 		return Webhook{}, SecretReply{}, err
 	}
-	w, err := s.any(ctx, a, id)
-	if err != nil {
-		return Webhook{}, SecretReply{}, err
+	if !validID("webhook", id) {
+		return Webhook{}, SecretReply{}, NoWebhook()
 	}
 	plain, sealed, err := s.newSecret(a.Workspace, id)
 	if err != nil {
 		return Webhook{}, SecretReply{}, err
 	}
 	reply := SecretReply{}
-	w, err = s.update(ctx, a, id, func(w *Webhook) error {
+	w, err := s.update(ctx, a, id, func(w *Webhook) error {
 		if w.Version == 0 || !w.DeletedAt.IsZero() {
 			return NoWebhook()
 		}
