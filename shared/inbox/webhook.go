@@ -168,6 +168,9 @@ func NewDelivery(e Event, webhook string, now time.Time) WebhookDelivery {
 	}
 }
 
+// WebhookSecretPurpose is what signing secrets are sealed for: one process seals them, another opens.
+const WebhookSecretPurpose = "webhook/secret"
+
 // WebhookSecretAD is what a sealed signing secret is bound to: a row copied to another webhook does not open there.
 func WebhookSecretAD(workspace, webhook string) []byte {
 	return []byte("webhook/" + workspace + "/" + webhook)

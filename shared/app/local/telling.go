@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/buzon-mail/buzon/shared/app/signing"
 	"github.com/buzon-mail/buzon/shared/app/telling"
+	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/webhook"
 )
 
@@ -14,7 +14,7 @@ import (
 const dueEvery = 30 * time.Second
 
 func (s *Service) webhooks() (err error) {
-	box := s.fixed.Purpose(signing.Purpose)
+	box := s.fixed.Purpose(inbox.WebhookSecretPurpose)
 	s.hooks, err = telling.New(telling.Deps{
 		Store: s.store, Queue: s.queue, Logger: s.log, Clock: s.opts.Clock,
 		Secrets: func(context.Context) (webhook.Secrets, error) { return box, nil },

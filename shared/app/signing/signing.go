@@ -18,9 +18,6 @@ import (
 	"github.com/buzon-mail/buzon/shared/seal"
 )
 
-// Purpose is what signing secrets are sealed for, here and in the local process.
-const Purpose = "webhook/secret"
-
 // Box reads its key when it is first used: a process that neither seals nor opens never has it.
 type Box struct {
 	vault *vault.Reader
@@ -60,7 +57,7 @@ func (b *Box) Sealer(ctx context.Context) (*seal.Sealer, error) {
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("the key of webhooks (BUZON_WEBHOOK_KEY): %w", err))
 	}
-	b.box = keys.Purpose(Purpose)
+	b.box = keys.Purpose(inbox.WebhookSecretPurpose)
 	return b.box, nil
 }
 

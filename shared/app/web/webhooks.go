@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/buzon-mail/buzon/shared/app/signing"
 	"github.com/buzon-mail/buzon/shared/inbox"
 )
 
@@ -13,7 +12,7 @@ func (b *builder) webhookSecrets() inbox.Sealer {
 	if b.WebhookSecrets != nil {
 		return b.WebhookSecrets
 	}
-	return b.Permanent.Purpose(signing.Purpose)
+	return b.Permanent.Purpose(inbox.WebhookSecretPurpose)
 }
 
 // secretPages are the authorization server's, which is made after the services that use them.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/emulator"
-	"github.com/buzon-mail/buzon/shared/app/signing"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/webhook"
 )
@@ -32,7 +31,7 @@ func emulated(ctx context.Context, clock func() time.Time) (*Engines, error) {
 	if err := waiting(ctx, e); err != nil {
 		return nil, fmt.Errorf("%w (and closing: %w)", err, e.Close())
 	}
-	box := e.Seal.Purpose(signing.Purpose)
+	box := e.Seal.Purpose(inbox.WebhookSecretPurpose)
 	return &Engines{
 		Secrets: func(context.Context) (webhook.Secrets, error) { return box, nil }, Origin: e.Origin,
 		Store: e.Store, Rows: e.Engine, Blobs: e.Blobs, Queue: e.Queue, Source: e.Queue, Close: e.Close,
