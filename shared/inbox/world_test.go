@@ -39,6 +39,7 @@ type counting struct {
 	rows  int
 	last  []store.Op // of the last transaction
 	down  error      // of the next ones
+	after func()     // runs after each transaction
 }
 
 func (c *counting) Transact(ctx context.Context, ops ...store.Op) error {
@@ -49,7 +50,11 @@ func (c *counting) Transact(ctx context.Context, ops ...store.Op) error {
 	if down != nil {
 		return down
 	}
-	return c.Engine.Transact(ctx, ops...)
+	err := c.Engine.Transact(ctx, ops...)
+	if c.after != nil {
+		c.after()
+	}
+	return err
 }
 
 func (c *counting) Get(ctx context.Context, k store.Key) (store.Item, error) {
@@ -100,6 +105,8 @@ type world struct {
 	mu       sync.Mutex
 	clock    time.Time
 	mails    int
+	// meanwhile runs whenever a service sleeps.
+	meanwhile func()
 }
 
 func newWorld(tb testing.TB) *world {
@@ -110,7 +117,16 @@ func newWorld(tb testing.TB) *world {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = e.Close() })
+	w.start(e)
+	return w
+}
+
+// start opens the services over an engine.
+func (w *world) start(e store.Engine) {
+	tb := w.tb
+	tb.Helper()
 	w.engine = &counting{Engine: e}
+	var err error
 	if w.store, err = inboxstore.New(w.engine, w.now); err != nil {
 		tb.Fatal(err)
 	}
@@ -123,15 +139,24 @@ func newWorld(tb testing.TB) *world {
 		tb.Fatal(err)
 	}
 	w.services, err = inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Jobs: w.store, Blobs: w.blobs,
-		Downloads: downloads{w.now}, Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: pages{},
-		Cursors: keys.Purpose("cursor"), Now: w.now, Rand: rand.Reader,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w.blobs,
+		Downloads: downloads{w.now}, Cursors: keys.Purpose("cursor"), Now: w.now, Rand: rand.Reader,
+		MaxWaits: 3, Sleep: w.sleep,
+		Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: pages{},
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	w.tenants()
-	return w
+}
+
+// sleep lets the time pass at once, and what a test does meanwhile.
+func (w *world) sleep(ctx context.Context, d time.Duration) error {
+	w.advance(d)
+	if w.meanwhile != nil {
+		w.meanwhile()
+	}
+	return ctx.Err()
 }
 
 func (w *world) tenants() {

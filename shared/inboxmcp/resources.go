@@ -52,7 +52,7 @@ type family struct {
 
 // families is every resource in the order of the lists.
 func families(d documents) []family {
-	return slices.Concat(fixedFamilies(d), mailFamilies(), webhookFamilies())
+	return slices.Concat(fixed(d), templates(), webhookFamilies())
 }
 
 // webhookFamilies are about what is sent out.
@@ -73,8 +73,8 @@ func webhookFamilies() []family {
 	}
 }
 
-// fixedFamilies have no variable.
-func fixedFamilies(d documents) []family {
+// fixed have no variable.
+func fixed(d documents) []family {
 	return []family{
 		{
 			uri: "guide", name: "guide", title: "How to work here", mime: typeMarkdown, document: d.guide,
@@ -107,8 +107,8 @@ func fixedFamilies(d documents) []family {
 	}
 }
 
-// mailFamilies are about mail.
-func mailFamilies() []family {
+// templates are about mail.
+func templates() []family {
 	return []family{
 		{
 			uri: "emails/{id}", name: "email", title: "Email", mime: typeJSON, tool: toolEmail, argument: argID,
@@ -131,6 +131,10 @@ func mailFamilies() []family {
 		{
 			uri: "inboxes/{slug}/emails", name: "inbox_emails", title: "Emails of an inbox", mime: typeJSON, tool: toolEmails, argument: argInbox,
 			description: "The newest 25, as emails_list with inbox.",
+		},
+		{
+			uri: "threads/{id}", name: "thread", title: "Conversation", mime: typeJSON, tool: toolThread, argument: argID,
+			description: "A conversation with what each of its first 20 emails adds, as threads_get.",
 		},
 		{
 			uri: "threads/{id}/emails", name: "thread_emails", title: "Emails of a conversation", mime: typeJSON, tool: toolEmails, argument: argThread,

@@ -138,7 +138,7 @@ func TestEventsFit(t *testing.T) {
 	if got, _ := w.happened(); len(got) != 20 {
 		t.Errorf("%d events of 20 recipients", len(got))
 	}
-	for _, n := range []int{1, 22, 23, 30} {
+	for _, n := range []int{1, 18, 19, 30} {
 		e := w.mail()
 		w.accept(e)
 		_, _ = w.happened()

@@ -149,7 +149,7 @@ func (s *Service) wire(origin string) (err error) {
 		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader, Fetcher: s.opts.Fetcher,
 	}, web.Options{
 		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, LoopbackReceivers: s.cfg.Loopback(), PublicDiscover: s.cfg.PublicDiscover,
-		PerMinute: s.cfg.Rates.PerMinute, OutwardMinute: s.cfg.Rates.OutwardPerMinute, Version: s.version,
+		PerMinute: s.cfg.Rates.PerMinute, OutwardMinute: s.cfg.Rates.OutwardPerMinute, MaxWaits: s.cfg.Waits, Version: s.version,
 		Upstream: provider(s.cfg.Upstream),
 	})
 	if err != nil {
