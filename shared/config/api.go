@@ -13,10 +13,11 @@ type API struct {
 	KeySet         Secret // name of the secret that holds the signing keys; empty when emulated
 	AWS            AWS    // zero when emulated
 	Rates          Rates
-	Waits          int      // calls that may wait for mail at once
-	AllowedOrigins []string // canonical
-	PublicDiscover bool     // server/discover without a token
-	Stream         bool     // the function URL's InvokeMode is RESPONSE_STREAM
+	Waits          int       // calls that may wait for mail at once
+	AllowedOrigins []string  // canonical
+	PublicDiscover bool      // server/discover without a token
+	Stream         bool      // the function URL's InvokeMode is RESPONSE_STREAM
+	Upstream       *Upstream // where people may sign in too; nil: nowhere. Emulated there is none
 }
 
 // LoadAPI reads the environment of the api function. The error is Problems.
@@ -75,6 +76,7 @@ func (r *reader) deployed(c *API) {
 	}
 	c.RootSecrets = r.secretName(varRootSecrets)
 	c.KeySet = r.secretName(varKeySet)
+	c.Upstream = r.deployedUpstream()
 	c.WebhookKey = r.webhookKey()
 }
 
