@@ -35,6 +35,8 @@ type IntakeDeps struct {
 	Senders    Senders          // nil: everybody may send
 	Stored     StoredBlobs      // for AcceptStored alone
 	Holding    Holding          // for AcceptStored alone
+	// Rejected tells of a sender who was refused; its failure is not the sender's. nil: nobody is told.
+	Rejected func(ctx context.Context, to inbox.Recipient, from string, at time.Time) error
 }
 
 // IntakeOptions bound the intake.
@@ -78,10 +80,15 @@ func (n *Intake) Recipient(ctx context.Context, address string) (inbox.Recipient
 // Sender reports whether a recipient takes mail of a MAIL FROM at all: *apperr.Error forbidden when not. Two reads.
 func (n *Intake) Sender(ctx context.Context, to inbox.Recipient, from string) error {
 	refused, err := n.Door(ctx, to, from)
-	if err == nil && refused != "" {
-		err = apperr.New(apperr.Forbidden, "sender_refused", "The recipient does not take mail of this sender.")
+	if err != nil || refused == "" {
+		return err
 	}
-	return err
+	if tell := n.deps.Rejected; tell != nil {
+		if err := bounded(ctx, func(ctx context.Context) error { return tell(ctx, to, from, n.deps.Clock()) }); err != nil {
+			n.deps.Logger.Warn("pipeline: nobody was told of a refused sender", slog.String("inbox", to.Inbox))
+		}
+	}
+	return apperr.New(apperr.Forbidden, "sender_refused", "The recipient does not take mail of this sender.")
 }
 
 // Door is Sender for a transport that has said yes already: why the recipient would have refused, empty when it would not.
