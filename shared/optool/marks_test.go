@@ -99,8 +99,8 @@ func TestTypesThatDoNotTell(t *testing.T) {
 		}{},
 		"in itself": markedLoop{},
 		"name twice": struct {
-			A markedRow `json:"a"`
-			B markedRow `json:"a"`
+			markedShared
+			Untrusted string `json:"untrusted"`
 		}{},
 		"name with a slash": struct {
 			A markedRow `json:"a/b"`
