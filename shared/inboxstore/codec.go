@@ -137,6 +137,15 @@ func cut[T any](room *[]T, n int) []T {
 }
 
 func (d *decoder) number() uint64 {
+	if len(d.rest) > 0 && d.rest[0] < 0x80 { // nearly all of them
+		n := uint64(d.rest[0])
+		d.rest = d.rest[1:]
+		return n
+	}
+	return d.long()
+}
+
+func (d *decoder) long() uint64 {
 	var n uint64
 	for i := range min(len(d.rest), binary.MaxVarintLen64) {
 		c := d.rest[i]

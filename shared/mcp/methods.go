@@ -121,17 +121,21 @@ func (s *Server) closeMeta(x *exchange, members []byte) error {
 	if err != nil {
 		return err
 	}
+	end := &x.out
+	if x.items != nil {
+		end = &x.tail
+	}
 	switch {
 	case x.version.Stateless():
-		x.out = append(x.out, s.texts.meta...)
+		*end = append(*end, s.texts.meta...)
 		if len(meta) > 0 {
-			x.out = append(append(x.out, ','), meta...)
+			*end = append(append(*end, ','), meta...)
 		}
-		x.out = append(x.out, '}')
+		*end = append(*end, '}')
 	case len(meta) > 0:
-		x.out = append(append(append(x.out, `,"_meta":{`...), meta...), '}')
+		*end = append(append(append(*end, `,"_meta":{`...), meta...), '}')
 	}
-	x.out = append(x.out, "}}"...)
+	*end = append(*end, "}}"...)
 	return nil
 }
 

@@ -87,6 +87,9 @@ func (s *Server) renderCall(x *exchange, result *CallResult) error {
 	return s.closeMeta(x, result.Meta)
 }
 
+// longReply is from how many bytes on a reply is written from where it stands and not copied before.
+const longReply = 1 << 10
+
 func (x *exchange) appendContent(result *CallResult) error {
 	x.out = append(x.out, `"content":`...)
 	if result.JSON == nil {
@@ -117,7 +120,12 @@ func (x *exchange) appendContent(result *CallResult) error {
 		}
 	}
 	if isObject(raw) {
-		x.out = append(append(x.out, `,"structuredContent":`...), raw...)
+		x.out = append(x.out, `,"structuredContent":`...)
+		if len(raw) < longReply {
+			x.out = append(x.out, raw...)
+			return nil
+		}
+		x.items = append(x.parts[:0], raw)
 	}
 	return nil
 }

@@ -129,12 +129,16 @@ type keeper struct {
 	rows  []byte
 }
 
-// maxPiece bounds, in bytes, what is reserved for rows that may not come.
-const maxPiece = 32 << 10
+// pieceRow bounds, in bytes, the rows and keys that share a piece: with larger ones an allocation costs little beside the copy, and
+// the next may be of another size altogether.
+const pieceRow = 1 << 10
 
-// room guesses what a page takes whose rows are like the first.
+// room guesses what a page takes whose rows are like the first. Much too much would cost more than it saves.
 func room(size, limit int) int {
-	return max(size, min((size+size/8)*min(limit, pageRoom), maxPiece))
+	if size > pieceRow {
+		return size
+	}
+	return size * min(limit, pageRoom)
 }
 
 func (k *keeper) sort(text []byte, limit int) string {
