@@ -6,7 +6,8 @@ export CGO_ENABLED ?= 0
 
 FUZZTIME ?= 2s
 BENCH ?= .
-TAGS := lambda.norpc
+# Lambda without net/rpc, and net/http without HTTP/2, which AWS does not need of a client and the runtime never speaks: smaller, sooner up.
+TAGS := lambda.norpc,nethttpomithttp2
 VERSION ?=
 BUILD := go build -trimpath -tags $(TAGS) -ldflags='-s -w -X main.version=$(VERSION)'
 # The Lambda functions: every folder of functions/ but the local process.
@@ -63,7 +64,7 @@ endif
 conformance: ## the official MCP suite against shared/mcp, through every front door, and against the authorization server (npm)
 	@go run ./scripts/conformance
 
-clients: ## the official MCP clients, each in every mode (npm, pip)
+clients: ## the official MCP clients, each in every mode, and signing in by themselves (npm, pip)
 	@go run ./scripts/clients
 
 browser: ## Chromium at the sign-in and consent pages, with axe (npm; apt when there is no Chromium); pictures in .tools/browser/pictures

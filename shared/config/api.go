@@ -9,13 +9,15 @@ type API struct {
 	Emulated       bool
 	PublicURL      string // canonical origin; empty: the door's own name
 	RootSecrets    Secret // name of the secret that holds the root secrets; empty when emulated
+	WebhookKey     Secret // name of the secret that seals signing secrets of webhooks; empty: no webhooks can be made
 	KeySet         Secret // name of the secret that holds the signing keys; empty when emulated
 	AWS            AWS    // zero when emulated
 	Rates          Rates
-	Waits          int      // calls that may wait for mail at once
-	AllowedOrigins []string // canonical
-	PublicDiscover bool     // server/discover without a token
-	Stream         bool     // the function URL's InvokeMode is RESPONSE_STREAM
+	Waits          int       // calls that may wait for mail at once
+	AllowedOrigins []string  // canonical
+	PublicDiscover bool      // server/discover without a token
+	Stream         bool      // the function URL's InvokeMode is RESPONSE_STREAM
+	Upstream       *Upstream // where people may sign in too; nil: nowhere. Emulated there is none
 }
 
 // LoadAPI reads the environment of the api function. The error is Problems.
@@ -69,8 +71,21 @@ func (r *reader) deployed(c *API) {
 	c.PublicURL = r.publicURL()
 	r.dynamoOnly()
 	c.AWS = r.aws()
+	if r.getenv(varJobsQueue) != "" { // without it the worker's schedule brings jobs to the queue
+		c.AWS.JobsQueue = r.queueURL(varJobsQueue)
+	}
 	c.RootSecrets = r.secretName(varRootSecrets)
 	c.KeySet = r.secretName(varKeySet)
+	c.Upstream = r.deployedUpstream()
+	c.WebhookKey = r.webhookKey()
+}
+
+// webhookKey works when it is absent: a service without it has no webhooks.
+func (r *reader) webhookKey() Secret {
+	if r.getenv(varWebhookKey) == "" {
+		return ""
+	}
+	return r.secretName(varWebhookKey)
 }
 
 // secretName reads the name or ARN of a secret. People paste the secret itself here, so the value is of a type that never

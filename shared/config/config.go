@@ -56,11 +56,13 @@ const (
 	varOIDCIssuer     = "BUZON_OIDC_ISSUER"
 	varOIDCClient     = "BUZON_OIDC_CLIENT_ID"
 	varOIDCSecret     = "BUZON_OIDC_CLIENT_SECRET"
+	varOIDCSecretName = "BUZON_OIDC_SECRET" //nolint:gosec // a name
 	varOIDCAllow      = "BUZON_OIDC_ALLOW"
 	varOIDCName       = "BUZON_OIDC_NAME"
 	varStore          = "BUZON_STORE"
 	varRootSecrets    = "BUZON_ROOT_SECRETS"
 	varKeySet         = "BUZON_KEY_SET"
+	varWebhookKey     = "BUZON_WEBHOOK_KEY"
 	varCoreTable      = "BUZON_CORE_TABLE"
 	varEphemeralTable = "BUZON_EPHEMERAL_TABLE"
 	varBucket         = "BUZON_BUCKET"

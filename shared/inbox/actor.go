@@ -14,10 +14,12 @@ type Actor struct {
 	Operation        string     // what it calls; with Request and Source for the audit, empty for what changes nothing
 	Request          string     // id
 	Source           string     // IP address, as the edge of the service knows it
+	Person           bool       // not a service account or a key: somebody who can sign in and look at a page
 	// Direct: the surface asks nobody before a destructive act. The zero value may not destroy: whoever makes an Actor and
 	// forgets this is refused.
 	Direct    bool
-	Confirmed *Confirmation // a person's yes to this one act; nil: nobody was asked
+	Confirmed *Confirmation  // a person's yes to this one act; nil: nobody was asked
+	Key       IdempotencyKey // under which it acts; zero: none
 }
 
 //nolint:gochecknoglobals // constant table

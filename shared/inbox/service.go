@@ -15,16 +15,24 @@ type Deps struct {
 	Emails      EmailStore
 	Attachments AttachmentStore
 	Senders     SenderStore
+	Webhooks    WebhookStore
+	Deliveries  DeliveryStore
 	Audit       AuditStore
 	Threads     ThreadStore
 	Work        WorkStore
 	Waiting     WaitStore
 	Usage       UsageStore
+	Jobs        JobStore
+	JobQueue    JobQueue // nil: the outbox alone brings jobs to the worker
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
-	Now         func() time.Time
-	Rand        io.Reader
+	// WebhookSecrets seals signing secrets. They live as long as their webhooks, so its root is not rotated.
+	WebhookSecrets Sealer
+	Receivers      Receivers
+	SecretPages    SecretPages
+	Now            func() time.Time
+	Rand           io.Reader
 
 	Rates    Rates                                      // what grants have left; nil: calls are not limited
 	MaxWaits int                                        // that may wait for mail at once, of all grants; 0: DefaultWaits
@@ -40,6 +48,9 @@ type Services struct {
 	Emails      *Emails
 	Attachments *Attachments
 	Senders     *Senders
+	Webhooks    *Webhooks
+	Deliveries  *Deliveries
+	Jobs        *Jobs
 	Audits      *Audits
 	Workspaces  *Workspaces
 	Threads     *Threads
@@ -48,11 +59,14 @@ type Services struct {
 	Usage       *Usages
 }
 
-// New makes the services; every dependency is needed.
+// New makes the services; every dependency is needed but JobQueue and Sleep.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Audit == nil || d.Threads == nil || d.Work == nil || d.Waiting == nil || d.Usage == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Audit == nil || d.Threads == nil || d.Work == nil || d.Waiting == nil || d.Usage == nil || d.Jobs == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
+	}
+	if d.Webhooks == nil || d.Deliveries == nil || d.WebhookSecrets == nil || d.Receivers == nil || d.SecretPages == nil {
+		return nil, errors.New("inbox: a dependency of webhooks is missing")
 	}
 	if d.MaxWaits == 0 {
 		d.MaxWaits = DefaultWaits
@@ -65,6 +79,9 @@ func New(d Deps) (*Services, error) {
 		Emails:      &Emails{d},
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
+		Webhooks:    &Webhooks{d},
+		Deliveries:  &Deliveries{d},
+		Jobs:        &Jobs{d},
 		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d.Cursors},
 		Threads:     &Threads{d},

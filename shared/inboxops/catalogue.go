@@ -21,8 +21,8 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	}
 	codes, _ := v.Bit(scopeCodesRead)
 	o := &operations{services: services, codes: codes}
-	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.inboxes(), o.senders(), o.emails(), o.raw(), o.work(), o.threads(),
-		o.attachments(), o.usage(), o.audit()))
+	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.inboxes(), o.senders(), o.emails(), o.emailJobs(), o.raw(), o.work(), o.threads(),
+		o.attachments(), o.webhooks(), o.deliveries(), o.jobs(), o.usage(), o.audit()))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // op names the declaration
 	}
@@ -58,11 +58,15 @@ func (o *operations) actor(ctx context.Context) inbox.Actor {
 		Surface:      string(op.SurfaceFrom(ctx)),
 		Direct:       op.SurfaceFrom(ctx) == op.SurfaceREST,
 		By:           by(c),
+		Person:       c.Person && c.Key == "",
 
 		OrganizationRole: roleOf(c.Own),
 	}
 	t := op.TraceFrom(ctx)
 	a.Operation, a.Request, a.Source, a.By.Software = t.Operation, t.Request, t.Source, t.Software
+	if k := op.IdempotencyKeyFrom(ctx); k.ID != "" {
+		a.Key = keyOf(k)
+	}
 	if yes := op.ConfirmationFrom(ctx); yes != nil {
 		a.Confirmed = &inbox.Confirmation{Nonce: yes.NonceHash, Targets: yes.Targets, Expires: yes.Expires}
 	}

@@ -1,9 +1,12 @@
 package inboxops_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +31,7 @@ type destructive struct {
 	body  string
 	path  string // value of {id}; empty: none
 	entry string // value of {sender_id}
-	act   string // id of what it changes
+	act   string // id of what it changes; empty: the job that the reply names, and another yes starts another one
 	words string // the question starts with them
 	gone  func() bool
 }
@@ -38,19 +41,54 @@ func (w *world) destructives() map[string]destructive {
 	in := w.data("acme", "PUT", "/inboxes", `{"slug":"facturas"}`, 201)
 	mail := w.deliver(in, orgA, wsA)
 	id := in["id"].(string)
-	held := w.hold(w.deliver(in, orgA, wsA))
+	held, again := w.hold(w.deliver(in, orgA, wsA)), w.deliver(in, orgA, wsA)
 	entry := w.data("acme", "PUT", "/inboxes/facturas/allowed-senders", `{"kind":"domain","value":"old.test","effect":"block"}`, 201)["id"].(string)
 	listed := func(value string) bool {
 		_, text := w.do("acme", "GET", "/inboxes/facturas/allowed-senders", "")
 		return strings.Contains(text, value)
 	}
+	hook := w.data("acme", "PUT", "/webhooks", `{"name":"orders","url":"https://hooks.example.test/in?token=x","events":["email.processed"]}`, 201)["id"].(string)
+	delivery := w.delivery(wsA, hook)
+	webhook := func(query string) map[string]any {
+		_, text := w.do("acme", "GET", "/webhooks?include_deleted=true&"+query, "")
+		var v struct{ Data []map[string]any }
+		w.must(json.Unmarshal([]byte(text), &v))
+		return v.Data[0]
+	}
+	started := func(kind string) func() bool {
+		return func() bool {
+			_, text := w.do("acme", "GET", "/jobs?kind="+kind, "")
+			return strings.Contains(text, "job_")
+		}
+	}
 	return map[string]destructive{
+		"webhooks_upsert": {
+			body: `{"name":"orders","url":"https://Möbel.example/x","events":["email.processed","email.failed"],"inboxes":["facturas"]}`, act: hook,
+			words: "Change webhook orders: from now on it sends to xn--mbel-5qa.example, at email.processed, email.failed, of " + id + "; until now it sent to hooks.example.test",
+			gone:  func() bool { return webhook("")["url"] == "https://xn--mbel-5qa.example/x" },
+		},
+		"webhooks_delete": {
+			path: hook, act: hook, words: "Delete webhook orders, which sends to hooks.example.test; restorable until 27 August",
+			gone: func() bool { return webhook("")["deleted_at"] != nil },
+		},
+		"webhooks_test": {
+			path: hook, words: "Send a test (webhook.test) to webhook orders at hooks.example.test", gone: started("webhooks_test"),
+		},
+		"webhooks_rotate_secret": {
+			path: hook, act: hook, body: `{"overlap_h":2}`,
+			words: "Make a new signing secret for webhook orders, which sends to hooks.example.test; the old one signs too for 2 hours",
+			gone:  func() bool { return webhook("")["previous_valid_until"] != nil },
+		},
+		"webhook_deliveries_retry": {
+			path: delivery, words: "Send delivery " + delivery + " (email.processed; 0 attempts so far, pending) again to webhook orders at hooks.example.test",
+			gone: started("webhook_deliveries_retry"),
+		},
 		"inboxes_upsert": {
 			body: `{"slug":"facturas","retention_days":7}`, act: id, words: "Keep the mail of inbox facturas for 7 days instead of for ever",
 			gone: func() bool { return w.data("acme", "GET", "/inboxes/facturas", "", 200)["retention_days"] != nil },
 		},
 		"inboxes_delete": {
-			path: "facturas", act: id, words: "Delete inbox facturas and hide its about 2 mails; restorable until 27 August",
+			path: "facturas", act: id, words: "Delete inbox facturas and hide its about 3 mails; restorable until 27 August",
 			gone: func() bool {
 				return w.data("acme", "GET", "/inboxes/facturas?include_deleted=true", "", 200)["deleted_at"] != nil
 			},
@@ -74,6 +112,14 @@ func (w *world) destructives() map[string]destructive {
 			words: "Release email " + held.ID + ", received by inbox facturas on 28 July 2026, from quarantine (sender_unlisted; trust: unverified)",
 			gone:  func() bool { return w.data("acme", "GET", "/emails/"+held.ID, "", 200)["status"] == "processed" },
 		},
+		"emails_reprocess": {
+			path:  again.ID,
+			words: "Read email " + again.ID + ", received by inbox facturas on 28 July 2026, again from its raw bytes and replace what is known of it; nothing is sent",
+			gone: func() bool {
+				_, text := w.do("acme", "GET", "/jobs", "")
+				return strings.Contains(text, again.ID)
+			},
+		},
 		"emails_delete": {
 			path: mail.ID, act: mail.ID, words: "Delete email " + mail.ID + ", received by inbox facturas on 28 July 2026, with 1 attachment; restorable until 27 August",
 			gone: func() bool {
@@ -95,6 +141,8 @@ func (w *world) inside(name string, d destructive, yes *op.Confirmation, asked *
 	}
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(d.body))
 	r.Header.Set("Content-Type", "application/json")
+	w.calls++
+	r.Header.Set("Idempotency-Key", fmt.Sprintf("call-%d", w.calls))
 	r.SetPathValue("id", d.path)
 	r.SetPathValue("sender_id", d.entry)
 	out := &insider{ResponseRecorder: httptest.NewRecorder()}
@@ -140,10 +188,17 @@ func TestEveryConfirmedActWritesItsNonce(t *testing.T) {
 			if err != nil || !row.Expires.After(yes.Expires.Add(time.Minute)) {
 				t.Errorf("nonce row: %v, until %s", err, row.Expires)
 			}
+			if d.act == "" {
+				_, text := w.do("acme", "GET", "/jobs", "")
+				d.act = regexp.MustCompile(`job_[0-9A-Z]{26}`).FindString(text)
+			}
 			out := w.inside(o.Name, d, yes, nil)
 			outcome, ok := errors.AsType[op.Outcome](out.failure)
 			if out.failure == nil || out.failure.Code != op.CodeDone || !ok || outcome.Outcome() != d.act {
 				t.Errorf("the same yes again: %d %s", out.Code, out.Body)
+			}
+			if o.Job {
+				return // the target is what it was
 			}
 			other := *yes
 			other.NonceHash = "n2"
@@ -193,7 +248,7 @@ func TestUpsertOfTheHandshakeEra(t *testing.T) {
 
 func TestSessionNamesWhatAsks(t *testing.T) {
 	w := newWorld(t)
-	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete", "blind": "", "viewer": ""} {
+	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess webhooks_upsert webhooks_delete webhooks_test webhooks_rotate_secret webhook_deliveries_retry", "blind": "", "viewer": ""} {
 		var names []string
 		for _, name := range w.data(who, "GET", "/session", "", 200)["confirmed_tools"].([]any) {
 			names = append(names, name.(string))

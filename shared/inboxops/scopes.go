@@ -15,6 +15,11 @@ const (
 	scopeUsageRead       = "usage:read"
 	scopeAuditRead       = "audit:read"
 	scopeCodesRead       = "codes:read"
+	scopeWebhooksRead    = "webhooks:read"
+	scopeWebhooksWrite   = "webhooks:write"
+	scopeWebhooksSend    = "webhooks:send"
+	scopeJobsRead        = "jobs:read"
+	scopeJobsWrite       = "jobs:write"
 )
 
 // Vocabulary is the closed list of scopes. Their order decides the bits of sealed and signed sets: append only.
@@ -32,19 +37,20 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: scopeAttachmentsRead, Description: "Download attachments."},
 		{Name: scopeSendersRead, Description: "See allowed and blocked senders."},
 		{Name: scopeSendersWrite, Description: "Change who may send to an inbox."},
-		{Name: "webhooks:read", Description: "See webhooks and their deliveries."},
-		{Name: "webhooks:write", Description: "Create, change and delete webhooks and rotate their secrets."},
-		{Name: "webhooks:send", Description: "Test webhooks and repeat deliveries."},
+		{Name: scopeWebhooksRead, Description: "See webhooks and their deliveries."},
+		{Name: scopeWebhooksWrite, Description: "Create, change and delete webhooks and rotate their secrets."},
+		{Name: scopeWebhooksSend, Description: "Test webhooks and repeat deliveries."},
 		{Name: "rules:read", Description: "See and test rules."},
 		{Name: "rules:write", Description: "Create, change and delete rules."},
 		{Name: "extraction:read", Description: "See extraction templates and extracted data."},
 		{Name: "extraction:write", Description: "Create, change and delete extraction templates."},
 		{Name: "extraction:run", Description: "Extract data from emails."},
-		{Name: "keys:read", Description: "See API keys, never their secrets.", Reserved: true},
-		{Name: "keys:write", Description: "Create, rotate and revoke API keys.", Reserved: true},
-		{Name: "jobs:read", Description: "Follow long-running jobs."},
+		{Name: "keys:read", Description: "See API keys, never their secrets.", Reserved: true, Strong: true},
+		{Name: "keys:write", Description: "Create, rotate and revoke API keys.", Reserved: true, Strong: true},
+		{Name: scopeJobsRead, Description: "Follow long-running jobs."},
 		{Name: scopeAuditRead, Description: "Read the audit log.", Reserved: true},
 		{Name: scopeUsageRead, Description: "See usage and limits."},
 		{Name: scopeCodesRead, Description: "See one-time codes and links in emails; needs the role operator. Without it they are masked."},
+		{Name: scopeJobsWrite, Description: "Cancel long-running jobs."},
 	})
 }

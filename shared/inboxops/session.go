@@ -71,7 +71,7 @@ func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionO
 	if w, err := c.Workspace(""); err == nil {
 		s.DefaultWorkspace = &w.ID
 	}
-	s.HiddenTools, s.ConfirmedTools = o.reach(c)
+	s.HiddenTools, s.ConfirmedTools = o.opened(c)
 	missing := mapped(s.HiddenTools, func(h HiddenTool) string { return h.Scope })
 	if c.Role >= codesRole && !c.Scopes.Has(o.codes) {
 		missing = append(missing, scopeCodesRead)
@@ -98,9 +98,9 @@ func gatesOf(c *op.Catalogue) []gate {
 	return gates
 }
 
-// reach tells of the operations that a role of the caller opens: hidden are those that the token's scopes do not open,
+// opened tells of the operations that a role of the caller opens: hidden are those that the token's scopes do not open,
 // confirmed are those of the others that can ask a person first.
-func (o *operations) reach(c *op.Caller) (hidden []HiddenTool, confirmed []string) {
+func (o *operations) opened(c *op.Caller) (hidden []HiddenTool, confirmed []string) {
 	role := c.Role
 	for _, w := range c.Workspaces {
 		role = max(role, w.Role)

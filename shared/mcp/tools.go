@@ -52,12 +52,20 @@ func callTool(s *Server, x *exchange) *reply {
 			err = s.renderCall(x, &CallResult{Content: Contents(x.version, Text(cannotAsk(ask))), IsError: true})
 			return s.rendered(x, err)
 		}
+		if errors.Is(err, ErrTaskOnly) && !x.version.Stateless() {
+			x.isError = true
+			err = s.renderCall(x, &CallResult{Content: Contents(x.version, Text(taskOnly)), IsError: true})
+			return s.rendered(x, err)
+		}
 		return s.handlerFailure(x, req.Name, err)
 	}
 	if result == nil {
 		return s.internal(x, errors.New("mcp: the tool returned nothing"))
 	}
 	x.released, x.isError = result.Released, result.IsError
+	if result.Task != nil {
+		return s.rendered(x, s.renderTask(x, result.Task))
+	}
 	return s.rendered(x, s.renderCall(x, result))
 }
 
@@ -78,8 +86,14 @@ func (s *Server) renderCall(x *exchange, result *CallResult) error {
 		return errNotUTF8
 	}
 	x.openComplete()
-	if err := x.appendContent(result); err != nil {
+	structured, err := x.appendContent(result)
+	if err != nil {
 		return err
+	}
+	if len(structured) < longReply {
+		x.out = append(x.out, structured...)
+	} else {
+		x.items = append(x.parts[:0], structured)
 	}
 	if result.IsError {
 		x.out = append(x.out, `,"isError":true`...)
@@ -90,42 +104,39 @@ func (s *Server) renderCall(x *exchange, result *CallResult) error {
 // longReply is from how many bytes on a reply is written from where it stands and not copied before.
 const longReply = 1 << 10
 
-func (x *exchange) appendContent(result *CallResult) error {
+// appendContent writes the content of a result and, where there is one, the name of structuredContent, and returns the value that
+// is to stand behind it.
+func (x *exchange) appendContent(result *CallResult) (structured []byte, err error) {
 	x.out = append(x.out, `"content":`...)
 	if result.JSON == nil {
 		content, err := oneLine(result.Content)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(content) == 0 || content[0] != '[' {
-			return errors.New("mcp: the tool's content is not an array")
+			return nil, errors.New("mcp: the tool's content is not an array")
 		}
 		x.out = append(x.out, content...)
-		return nil
+		return nil, nil
 	}
 	x.out = append(x.out, `[{"type":"text","text":"`...)
 	var breaks, valid bool
 	if x.out, breaks, valid = appendDocument(x.out, result.JSON); !valid {
-		return errNotUTF8
+		return nil, errNotUTF8
 	}
 	x.out = append(x.out, `"}]`...)
 	if result.IsError || !x.version.AtLeast(V20250618) {
-		return nil
+		return nil, nil
 	}
 	raw := bytes.TrimSpace(result.JSON)
 	if breaks {
-		var err error
 		if raw, err = oneLine(raw); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if isObject(raw) {
-		x.out = append(x.out, `,"structuredContent":`...)
-		if len(raw) < longReply {
-			x.out = append(x.out, raw...)
-			return nil
-		}
-		x.items = append(x.parts[:0], raw)
+	if !isObject(raw) {
+		return nil, nil
 	}
-	return nil
+	x.out = append(x.out, `,"structuredContent":`...)
+	return raw, nil
 }

@@ -120,12 +120,14 @@ type Server struct {
 	issuer   *Issuer
 	verifier *Verifier
 	insecure bool // plain http on loopback: cookies can't be Secure
+	loopback bool // the issuer is on this computer
 	origins  *http.CrossOriginProtection
 
 	clientIDs  *seal.Sealer
 	requests   *seal.Sealer
 	ceremonies *seal.Sealer
 	trips      *seal.Sealer
+	secrets    *seal.Sealer
 	upstream   *upstream.Provider  // nil: none
 	passkeys   *passkey.Ceremonies // nil where the origin's host is an address
 	refresh    []byte              // HMAC key of refresh tokens
@@ -141,9 +143,10 @@ func NewServer(d ServerDeps, o ServerOptions) (*Server, error) {
 		return nil, errors.New("oauth: a dependency of the server is missing")
 	}
 	s := &Server{
-		ServerDeps: d, ServerOptions: o, insecure: strings.HasPrefix(o.Issuer, "http://"),
+		ServerDeps: d, ServerOptions: o, insecure: strings.HasPrefix(o.Issuer, "http://"), loopback: LoopbackIssuer(o.Issuer),
 		clientIDs: d.Permanent.Purpose("oauth/client"), requests: d.Seal.Purpose("oauth/request"),
 		ceremonies: d.Seal.Purpose("oauth/passkey"), trips: d.Seal.Purpose("oauth/trip"),
+		secrets: d.Seal.Purpose("oauth/secret"),
 		refresh: d.Permanent.Derive("oauth/refresh", sha256.Size), addresses: d.Seal.Derive("oauth/address", sha256.Size),
 		known: make(map[string]Scope, len(o.Scopes)), origins: http.NewCrossOriginProtection(),
 	}
@@ -193,6 +196,7 @@ func (s *Server) Routes() map[string]http.Handler {
 		PasskeyAddPath:    s.posted(s.addPasskey),
 		PasskeyRemovePath: s.posted(s.removePasskey),
 		PasskeyScriptPath: http.HandlerFunc(s.servePasskeyScript),
+		SecretPath:        http.HandlerFunc(s.serveSecret),
 	}
 	if s.upstream != nil {
 		routes[UpstreamPath] = s.posted(s.signInUpstream)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/mcp"
 	"github.com/buzon-mail/buzon/shared/op"
 )
@@ -35,10 +36,16 @@ func (t *Tools) CallTool(ctx context.Context, r *mcp.CallRequest) (*mcp.CallResu
 		return t.refuse(ctx, err), nil
 	}
 	ctx = op.WithClient(ctx, caller, op.SurfaceMCP, r)
+	var result *mcp.CallResult
 	if own.op.Effect == op.Destructive {
-		return t.confirmed(ctx, own, p, c, r)
+		result, err = t.confirmed(ctx, own, p, c, r)
+	} else {
+		result, err = t.answer(own, c, t.run(ctx, own, p, c, r.Header))
 	}
-	return t.answer(own, c, t.run(ctx, own, p, c, r.Header))
+	if err != nil {
+		return nil, err
+	}
+	return t.begun(ctx, own, r, result), nil
 }
 
 // May returns what CallTool refuses a request with before it looks at its arguments: nil when the caller may use the tool,
@@ -127,6 +134,11 @@ func (t *Tools) answer(own *tool, c *call, rec *recorder) (*mcp.CallResult, erro
 	result := &c.result
 	result.JSON, result.Released = rec.buf, rec.released
 	switch {
+	case rec.failure != nil && rec.failure.Kind == apperr.Unauthenticated:
+		// The grant ended since the request was let in. The client starts over on 401 and on nothing else, so it is no result.
+		e := rec.failure
+		rec.release()
+		return nil, e
 	case rec.status >= http.StatusInternalServerError && rec.status != http.StatusServiceUnavailable:
 		status := rec.status
 		rec.release()

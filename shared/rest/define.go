@@ -10,12 +10,11 @@ import (
 	"github.com/buzon-mail/buzon/shared/op"
 )
 
-// binding is what Define leaves in an operation: the typed handler, closed over, in the two forms in which huma takes it.
+// binding is what Define leaves in an operation: the typed handler, closed over, in the form in which huma takes it. The output is
+// opaque to huma: serving builds no schema of it, and huma's Register, which the linker holds once for each pair of types, is there
+// once for each operation. The describer reads the output by reflection.
 type binding struct {
-	// serve registers the operation for serving only: the output is opaque, so no output schema is built.
-	serve func(api huma.API, o huma.Operation)
-	// describe registers the operation with its full schemas, for documents.
-	describe func(api huma.API, o huma.Operation)
+	register func(api huma.API, o huma.Operation)
 }
 
 // nothing is the output that huma sees: results and errors pass it by, in the call.
@@ -24,7 +23,9 @@ type nothing struct{}
 // Define makes an operation from its declaration and the function that serves it. Fields of I carry huma's tags (path,
 // query, header), the field Body is the JSON body; cookies and forms are not read. O has a field Body, may have Status (an
 // int; 0 is the declared one), and fields with a header tag (string, int, time.Time, fmt.Stringer; empty: not sent). The
-// handler finds caller and workspace in its context (op.CallerFrom, op.TenantFrom). What it returns belongs to the route from
+// handler finds caller and workspace in its context (op.CallerFrom, op.TenantFrom). An input that embeds Key or RequiredKey takes an
+// idempotency key: the route looks it up before anything else, and the service writes op.IdempotencyKeyFrom in the transaction of
+// the act. An operation with op.Spec.Job returns what Started makes. What it returns belongs to the route from
 // then on: a nil slice that is a member of Body becomes an empty one, so that a list is never null.
 func Define[I, O any](spec op.Spec, handle func(context.Context, *I) (*O, error)) op.Operation {
 	return define(spec, nil, handle)
@@ -42,7 +43,11 @@ func DefineDestructive[I, O any](
 func define[I, O any](
 	spec op.Spec, question func(context.Context, *I) (*op.Question, error), handle func(context.Context, *I) (*O, error),
 ) op.Operation {
-	if spec.Status == 0 {
+	switch {
+	case spec.Status != 0:
+	case spec.Job:
+		spec.Status = http.StatusAccepted
+	default:
 		spec.Status = http.StatusOK
 	}
 	return op.Operation{
@@ -50,10 +55,7 @@ func define[I, O any](
 		Input:  reflect.TypeFor[I](),
 		Output: reflect.TypeFor[O](),
 		Asks:   question != nil,
-		Binding: &binding{
-			serve:    func(api huma.API, o huma.Operation) { huma.Register(api, o, pass(question, handle)) },
-			describe: func(api huma.API, o huma.Operation) { huma.Register(api, o, handle) },
-		},
+		Binding: &binding{func(api huma.API, o huma.Operation) { huma.Register(api, o, pass(question, handle)) }},
 	}
 }
 
@@ -63,6 +65,10 @@ func pass[I, O any](
 ) func(context.Context, *I) (*nothing, error) {
 	return func(ctx context.Context, in *I) (*nothing, error) {
 		c := ctx.(*carrier).call // huma hands on what call.Context returned
+		if done, err := c.begin(in); done || err != nil {
+			c.err = err
+			return nil, nil //nolint:nilnil // as below
+		}
 		if inquiry := op.InquiryFrom(c.ctx); inquiry != nil {
 			inquiry.Question, c.err = question(c.ctx, in)
 			inquiry.Answered = c.err == nil

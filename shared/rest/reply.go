@@ -70,6 +70,7 @@ func throughPointer(t reflect.Type, index []int) bool {
 func (p *replyPlan) write(w http.ResponseWriter, c *call) error {
 	if c.out == nil {
 		if p.body < 0 {
+			c.settle(nil, p.status)
 			w.WriteHeader(p.status)
 			return nil
 		}
@@ -83,6 +84,7 @@ func (p *replyPlan) write(w http.ResponseWriter, c *call) error {
 		}
 	}
 	if p.body < 0 || status == http.StatusNoContent {
+		c.settle(nil, status)
 		p.head(w.Header(), v)
 		w.WriteHeader(status)
 		return nil
@@ -93,7 +95,7 @@ func (p *replyPlan) write(w http.ResponseWriter, c *call) error {
 			f.Set(reflect.MakeSlice(f.Type(), 0, 0))
 		}
 	}
-	return p.send(w, status, v, b.Addr().Interface())
+	return p.send(w, c, status, v)
 }
 
 // Appender is a body that writes its own JSON: byte for byte what encoding/json writes of it without escaping for HTML, at a
@@ -106,12 +108,14 @@ type Appender interface {
 // process knows more of a value than it could read out of its text.
 type witness interface{ Value(v any) }
 
-func (p *replyPlan) send(w http.ResponseWriter, status int, output reflect.Value, body any) error {
+func (p *replyPlan) send(w http.ResponseWriter, c *call, status int, output reflect.Value) error {
+	body := output.Field(p.body).Addr().Interface()
 	e := encoders.Get().(*encoder)
 	text, err := e.encode(body)
 	if err != nil {
 		return fmt.Errorf("encode the reply: %w", err)
 	}
+	c.settle(text, status)
 	p.head(w.Header(), output)
 	w.Header()["Content-Type"] = jsonType
 	if to, ok := w.(witness); ok {

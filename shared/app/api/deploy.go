@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/signing"
 	"github.com/buzon-mail/buzon/shared/app/vault"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/awsclient"
@@ -18,6 +21,9 @@ import (
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/lambdaedge"
 	"github.com/buzon-mail/buzon/shared/oauth"
+	"github.com/buzon-mail/buzon/shared/oauth/upstream"
+	"github.com/buzon-mail/buzon/shared/queue"
+	sqsqueue "github.com/buzon-mail/buzon/shared/queue/sqs"
 	"github.com/buzon-mail/buzon/shared/seal"
 	"github.com/buzon-mail/buzon/shared/store/dynamo"
 )
@@ -37,8 +43,10 @@ type deployment struct {
 	engine *dynamo.Engine
 	store  *inboxstore.Store
 	blobs  *bucket.Store
+	queue  queue.Queue // nil: the worker's schedule sends what is in the outbox, within three minutes
 	vault  *vault.Reader
 	keys   *oauth.KeyRing
+	hooks  *signing.Box
 	log    *slog.Logger
 	clock  func() time.Time
 	build  string
@@ -62,7 +70,15 @@ func deploy(cfg *config.API, aws awsclient.Config, log *slog.Logger, clock func(
 	if d.blobs, err = bucket.New(bucket.Options{AWS: aws, Bucket: cfg.AWS.Bucket, PathStyle: aws.Endpoint != "", Clock: clock}); err != nil {
 		return nil, err
 	}
+	if cfg.AWS.JobsQueue != "" {
+		if d.queue, err = sqsqueue.New(sqsqueue.Options{AWS: aws, URL: cfg.AWS.JobsQueue}); err != nil {
+			return nil, err
+		}
+	}
 	if d.vault, err = vault.New(aws); err != nil {
+		return nil, err
+	}
+	if d.hooks, err = signing.New(aws, cfg.WebhookKey, clock); err != nil {
 		return nil, err
 	}
 	d.keys = oauth.NewKeyRing(d.keySet, clock)
@@ -163,16 +179,34 @@ func (d *deployment) make(ctx context.Context, origin string) (_ http.Handler, e
 		}
 	}
 	h, err := web.New(web.Deps{
-		Store: d.store, Blobs: web.Blobs{Opener: d.blobs}, Downloads: web.Downloads{Signer: d.blobs}, Engine: d.engine,
-		Seal: d.seal, Permanent: d.fixed, Keys: d.keys,
+		Store: d.store, Blobs: web.Blobs{Opener: d.blobs}, Downloads: web.Downloads{Signer: d.blobs}, Engine: d.engine, Queue: d.queue,
+		Seal: d.seal, Permanent: d.fixed, Keys: d.keys, WebhookSecrets: d.hooks,
 		Logger: d.log, Clock: d.clock, Random: rand.Reader, RequestID: requestID,
 	}, web.Options{
 		Origin: origin, AllowedOrigins: d.cfg.AllowedOrigins, PublicDiscover: d.cfg.PublicDiscover,
 		PerMinute: d.cfg.Rates.PerMinute, OutwardMinute: d.cfg.Rates.OutwardPerMinute, SharedLimits: true, MaxWaits: d.cfg.Waits, Version: d.build,
+		Upstream: d.provider(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	d.made[origin] = h
 	return h, nil
+}
+
+// provider is where people may sign in too; nil when there is none. Its secret is read when somebody signs in there, so that one
+// that is missing stops nothing else.
+func (d *deployment) provider() *upstream.Config {
+	c := d.cfg.Upstream
+	if c == nil {
+		return nil
+	}
+	secret := func(ctx context.Context) (string, error) {
+		text, err := d.vault.Read(ctx, c.Secret)
+		if err != nil {
+			return "", fmt.Errorf("read the provider's client secret (BUZON_OIDC_SECRET): %w", err)
+		}
+		return strings.TrimSpace(string(text)), nil
+	}
+	return &upstream.Config{Issuer: c.Issuer, ClientID: c.ClientID, Secret: secret, Name: c.Name, Allow: slices.Clone(c.Allow)}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/announce"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxmcp"
 	"github.com/buzon-mail/buzon/shared/inboxops"
@@ -22,6 +23,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/op"
 	"github.com/buzon-mail/buzon/shared/optool"
+	"github.com/buzon-mail/buzon/shared/queue"
 	"github.com/buzon-mail/buzon/shared/rest"
 	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/seal"
@@ -39,16 +41,20 @@ type Deps struct {
 	Store     *inboxstore.Store
 	Blobs     inbox.Blobs
 	Downloads inbox.Downloads
+	Queue     queue.Queue   // of the worker's jobs
 	Serve     http.Handler  // of the downloads' addresses; nil where something else serves them
 	Engine    store.Engine  // of the authorization server's rows
 	Seal      *seal.Keyring // what travels for a day at most
 	Permanent *seal.Keyring // what clients keep; not rotated
 	Keys      *oauth.KeyRing
-	Logger    *slog.Logger
-	Clock     func() time.Time
-	Random    io.Reader
-	Fetcher   oauth.Fetcher                // of clients' documents; the network's when nil
-	RequestID func(context.Context) string // the platform's; nil: none
+	// WebhookSecrets seals signing secrets of webhooks for the worker; nil: Permanent does, which the worker then has too.
+	WebhookSecrets inbox.Sealer
+	Logger         *slog.Logger
+	Clock          func() time.Time
+	Random         io.Reader
+	Fetcher        oauth.Fetcher                // of clients' documents; the network's when nil
+	Transport      http.RoundTripper            // to the provider where people may sign in; the standard one when nil
+	RequestID      func(context.Context) string // the platform's; nil: none
 }
 
 // Options is how the service presents itself and whom it lets in.
@@ -59,13 +65,15 @@ type Options struct {
 	Development    bool   // accept the published development key: emulation only
 	AllowedOrigins []string
 	LocalHosts     bool // a local process
-	PublicDiscover bool
-	PerMinute      int              // requests a grant; 0: not limited
-	MaxWaits       int              // calls that may wait for mail at once; 0: the domain's default
-	OutwardMinute  int              // of them, operations that let something out; 0: not limited
-	SharedLimits   bool             // several instances serve: they count in Engine, and not each for itself
-	Version        string           // of the build
-	Upstream       *upstream.Config // where people may sign in too; nil: nowhere
+	// LoopbackReceivers lets webhooks name localhost: only where nobody beyond this machine reaches the service.
+	LoopbackReceivers bool
+	PublicDiscover    bool
+	PerMinute         int              // requests a grant; 0: not limited
+	MaxWaits          int              // calls that may wait for mail at once; 0: the domain's default
+	OutwardMinute     int              // of them, operations that let something out; 0: not limited
+	SharedLimits      bool             // several instances serve: they count in Engine, and not each for itself
+	Version           string           // of the build
+	Upstream          *upstream.Config // where people may sign in too; nil: nowhere
 }
 
 // API is the service's HTTP side.
@@ -89,6 +97,9 @@ func New(d Deps, o Options) (*API, error) {
 	}
 	if o.Audience == "" {
 		o.Audience = o.Origin + "/mcp"
+	}
+	if d.Queue != nil {
+		d.Store = d.Store.Announcing(announce.To(d.Queue, d.Logger))
 	}
 	b := &builder{Deps: d, Options: o, ids: &identified{platform: d.RequestID, random: d.Random}}
 	return b.build()
@@ -131,10 +142,16 @@ func (b *builder) build() (*API, error) {
 }
 
 func (b *builder) domain() error {
+	var jobs inbox.JobQueue
+	if b.Queue != nil {
+		jobs = jobQueue{b.Queue}
+	}
 	services, err := inbox.New(inbox.Deps{
 		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
 		Threads: b.Store, Work: b.Store, Waiting: b.Store, Usage: b.Store, Rates: rates{b}, MaxWaits: b.MaxWaits,
-		Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
+		Webhooks: b.Store, Deliveries: b.Store, WebhookSecrets: b.webhookSecrets(), SecretPages: secretPages{b},
+		Receivers: safehttp.New(safehttp.Options{Loopback: b.LoopbackReceivers}),
+		Jobs:      b.Store, JobQueue: jobs, Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
 		return fmt.Errorf("web: %w", err)
@@ -175,12 +192,12 @@ func (b *builder) authorization() error {
 	}
 	fetcher := b.Fetcher
 	if fetcher == nil {
-		fetcher = safehttp.New(safehttp.Options{})
+		fetcher = safehttp.New(safehttp.Options{Loopback: oauth.LoopbackIssuer(b.Issuer)})
 	}
 	journal := NewJournal(b.Store, b.Clock, b.Random)
 	journal.request, journal.source = b.ids.RequestID, b.ids.Source
 	b.oauth, err = oauth.NewServer(oauth.ServerDeps{
-		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: people, Fetcher: fetcher, Journal: journal,
+		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: people, Fetcher: fetcher, Transport: b.Transport, Journal: journal,
 		Logger: b.Logger, Clock: b.Clock, Random: b.Random,
 	}, oauth.ServerOptions{
 		Issuer: b.Issuer, Resource: b.Audience, Name: "Buzón", Key: "buzon", Scopes: people.grantable(b.catalogue.Vocabulary),
@@ -196,7 +213,7 @@ func (b *builder) rest() (*rest.API, error) {
 	options := inboxops.Document()
 	options.PublicOrigin, options.AllowedOrigins = b.Origin, b.AllowedOrigins
 	options.ChallengeHeader, options.OpenAPI = "X-MCP-Challenge", inboxops.OpenAPI()
-	deps := rest.Deps{Authenticator: b.identity, Challenger: b.resource, Logger: b.Logger, RequestID: b.ids.RequestID, Source: b.ids.Source}
+	deps := rest.Deps{Authenticator: b.identity, Challenger: b.resource, Logger: b.Logger, RequestID: b.ids.RequestID, Source: b.ids.Source, Idempotency: inboxops.Keys{Store: b.Store}}
 	if b.PerMinute > 0 {
 		deps.Limiter = restLimiter{b.limiter}
 	}
@@ -217,19 +234,20 @@ func (b *builder) mcp(routes *rest.API) (*mcp.Server, error) {
 	}
 	tools, err := optool.New(b.catalogue, routes, segments, optool.Options{
 		UntrustedMetaKey: untrustedMetaKey, WorkspaceHeader: rest.WorkspaceHeader, BasePath: inboxops.BasePath,
+		JobRead: inboxops.JobRead, JobCancel: inboxops.JobCancel,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("web: %w", err)
 	}
 	offers, err := inboxmcp.New(tools, inboxmcp.Options{
-		UntrustedMetaKey: untrustedMetaKey, PerMinute: b.PerMinute, OutwardMinute: b.OutwardMinute,
+		UntrustedMetaKey: untrustedMetaKey, PerMinute: b.PerMinute, OutwardMinute: b.OutwardMinute, Now: b.Clock,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("web: %w", err)
 	}
 	endpoint, err := mcp.New(mcp.Deps{
 		Authenticator: forMCP{b.identity}, Challenger: b.resource, Limiter: b.limiter, Tools: tools,
-		Resources: offers, Prompts: offers, Completer: offers, Logger: b.Logger,
+		Resources: offers, Prompts: offers, Completer: offers, Tasks: tools, Logger: b.Logger,
 		Sealer: b.Seal.Purpose("mcp"), RequestID: b.ids.RequestID, Now: b.Clock, Rand: b.Random,
 	}, mcp.Options{
 		Name: "buzon", Title: "Buzón", Version: b.Version, Instructions: instructions,
