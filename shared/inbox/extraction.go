@@ -18,6 +18,7 @@ const (
 	maxFieldText    = 1000      // characters of one value
 	maxData         = 16 << 10  // bytes of all values of one extraction
 	maxColumn       = 2000      // lines of a table
+	maxEvidence     = 400       // places of one extraction
 	maxExtractFiles = 100       // attachments whose names are looked at
 	maxExtractText  = maxWindow // bytes of a text
 )
@@ -137,6 +138,14 @@ const (
 	FieldAmbiguous = "ambiguous" // several values, or one that could be read in two ways
 	FieldAbsent    = "absent"
 	FieldInvalid   = "invalid" // not of the field's type, or not allowed by the schema
+)
+
+// What an extractor says of it; nothing else is taken over, for it could be the mail's words.
+const (
+	detailSeveral  = "several values"
+	detailReadings = "it can be read in more than one way"
+	detailType     = "what stands there is not of the field's type"
+	detailMany     = "too many places"
 )
 
 // ExtractionMail is what an extractor sees of a mail.

@@ -168,6 +168,7 @@ func (p place) text() string { return p.whole[p.start:p.end] }
 // field tries the locators of one field in their order.
 func (r *readyTemplate) field(f *fieldSchema, m ExtractionMail) (Finding, *FieldError) {
 	fault := &FieldError{Field: f.name, Reason: FieldAbsent}
+	var refused Finding // by the schema
 	for i, l := range r.template.Locators {
 		if l.Field != f.name {
 			continue
@@ -181,9 +182,15 @@ func (r *readyTemplate) field(f *fieldSchema, m ExtractionMail) (Finding, *Field
 			return found, nil
 		}
 		fault.Reason, fault.Detail = reason, detail
+		if found.Field != "" {
+			refused = found
+		}
 		if reason == FieldAmbiguous {
 			break // another locator's answer would be a guess
 		}
+	}
+	if refused.Field != "" && fault.Reason == FieldInvalid {
+		return refused, nil // whoever checks the findings says what is wrong with it
 	}
 	return Finding{}, fault
 }
@@ -387,23 +394,23 @@ func cellsOf(text string, start, end int) []place {
 // something else leave it in doubt.
 func (r *readyTemplate) values(f *fieldSchema, locator int, places []place) (found Finding, reason, detail string) {
 	if limit := maxFound; !f.list && len(places) > limit {
-		return Finding{}, FieldAmbiguous, "too many places"
+		return Finding{}, FieldAmbiguous, detailMany
 	}
 	var items []json.RawMessage
 	var evidence []Evidence
-	reason, detail = FieldInvalid, "what stands there is not of the field's type"
+	reason, detail = FieldInvalid, detailType
 	for _, p := range places[:min(len(places), f.maxItems+1)] {
 		v := r.read(f.kind, &f.valueSchema, p)
 		switch {
 		case v.doubt:
-			return Finding{}, FieldAmbiguous, "it can be read in more than one way"
+			return Finding{}, FieldAmbiguous, detailReadings
 		case v.literal == nil && f.list:
 			return Finding{}, reason, detail
 		case v.literal == nil:
 			continue
 		case !f.list && len(items) > 0:
 			if string(items[0]) != string(v.literal) {
-				return Finding{}, FieldAmbiguous, "several values"
+				return Finding{}, FieldAmbiguous, detailSeveral
 			}
 			continue
 		}
@@ -417,8 +424,8 @@ func (r *readyTemplate) values(f *fieldSchema, locator int, places []place) (fou
 	if f.list {
 		found.Value, _ = json.Marshal(items) // each is JSON already
 	}
-	if detail := f.check(found.Value); detail != "" {
-		return Finding{}, FieldInvalid, detail
+	if f.check(found.Value) != "" {
+		return found, FieldInvalid, ""
 	}
 	return found, "", ""
 }

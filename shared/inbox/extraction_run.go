@@ -26,7 +26,7 @@ func Extract(ctx context.Context, x Extractor, t ExtractionTemplate, e Email, m 
 	}
 	data := &objectWriter{}
 	for i := range schema.fields {
-		out.field(&schema.fields[i], got, data)
+		out.field(&schema.fields[i], got.judged(schema.fields[i].name, m), data)
 	}
 	out.Data = data.bytes()
 	out.Status = schema.status(&out, data.n)
@@ -34,20 +34,45 @@ func Extract(ctx context.Context, x Extractor, t ExtractionTemplate, e Email, m 
 	return out, nil
 }
 
-// field takes over what was found of one field. What an extractor says of fields that the template does not have is dropped.
+// judged is what was found of one field. Evidence and errors are shown outside of the untrusted text, so of both only what can carry no
+// text of a mail is taken over.
+func (got Findings) judged(field string, m ExtractionMail) Findings {
+	var out Findings
+	for _, f := range got.Found {
+		if f.Field != field || out.Found != nil {
+			continue
+		}
+		f.Evidence = slices.DeleteFunc(slices.Clone(f.Evidence), func(e Evidence) bool {
+			known := e.Attachment == "" || slices.ContainsFunc(m.Attachments, func(a Attachment) bool { return a.ID == e.Attachment })
+			return e.Field != field || !known || !slices.Contains([]string{PartText, PartSubject, PartAttachment}, e.Part)
+		})
+		out.Found = append(out.Found, f)
+	}
+	for _, e := range got.Errors {
+		if e.Field != field || !slices.Contains([]string{FieldAmbiguous, FieldAbsent, FieldInvalid}, e.Reason) {
+			continue
+		}
+		if !slices.Contains([]string{detailSeveral, detailReadings, detailType, detailMany}, e.Detail) {
+			e.Detail = ""
+		}
+		out.Errors = append(out.Errors, e)
+	}
+	return out
+}
+
+// field takes over what was found of one field.
 func (out *Extraction) field(f *fieldSchema, got Findings, data *objectWriter) {
-	i := slices.IndexFunc(got.Found, func(x Finding) bool { return x.Field == f.name })
-	if i < 0 {
+	if len(got.Found) == 0 {
 		fault := FieldError{Field: f.name, Reason: FieldAbsent}
-		if j := slices.IndexFunc(got.Errors, func(x FieldError) bool { return x.Field == f.name }); j >= 0 {
-			fault = got.Errors[j]
+		if len(got.Errors) > 0 {
+			fault = got.Errors[0]
 		}
 		out.Errors = append(out.Errors, fault)
 		return
 	}
-	found := got.Found[i]
+	found := got.Found[0]
 	detail := f.check(found.Value)
-	if detail == "" && data.Len()+len(found.Value) > maxData {
+	if detail == "" && (data.Len()+len(found.Value) > maxData || len(out.Evidence)+len(found.Evidence) > maxEvidence) {
 		detail = "more than an extraction holds"
 	}
 	if detail != "" {

@@ -68,11 +68,17 @@ type RuleOutcome struct {
 	CategoryBy RuleRef // zero: no rule set it
 	HeldBy     RuleRef // zero: no rule holds it
 	Handled    bool
-	Extract    []string // template slugs, each once
+	Extract    []Wish // each template once
 	Notify     []Notification
 	Matched    []RuleRef
 	LabelsFull bool       // a label did not fit
 	Steps      []RuleStep // when asked for: one for each rule
+}
+
+// Wish is a rule's wish that a template be extracted.
+type Wish struct {
+	RuleRef
+	Template string // slug
 }
 
 // Why a rule was passed over.
@@ -198,7 +204,7 @@ func withheld(a Action, m RuleMail, o RuleOutcome, ref RuleRef) string {
 			return WithheldCategory
 		}
 	case ActExtract:
-		if len(o.Extract) >= maxExtracts && !slices.Contains(o.Extract, a.Value) {
+		if len(o.Extract) >= maxExtracts && !o.extracts(a.Value) {
 			return WithheldExtracts
 		}
 	case ActNotify:
@@ -237,12 +243,16 @@ func (o *RuleOutcome) apply(a Action, ref RuleRef) {
 	case ActHandled:
 		o.Handled = true
 	case ActExtract:
-		if !slices.Contains(o.Extract, a.Value) {
-			o.Extract = append(o.Extract, a.Value)
+		if !o.extracts(a.Value) {
+			o.Extract = append(o.Extract, Wish{ref, a.Value})
 		}
 	case ActNotify:
 		if n := (Notification{ref, a.Value}); !slices.ContainsFunc(o.Notify, func(x Notification) bool { return x.Webhook == n.Webhook }) {
 			o.Notify = append(o.Notify, n)
 		}
 	}
+}
+
+func (o *RuleOutcome) extracts(template string) bool {
+	return slices.ContainsFunc(o.Extract, func(w Wish) bool { return w.Template == template })
 }

@@ -179,11 +179,14 @@ func TestActions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := run(t, x.m, x.rules...)
-			var hooks []string
+			var hooks, wishes []string
+			for _, w := range o.Extract {
+				wishes = append(wishes, w.Template)
+			}
 			for _, n := range o.Notify {
 				hooks = append(hooks, n.Webhook)
 			}
-			got := fmt.Sprintf("%v %s %s %v %v %v", o.Labels, o.Category, o.HeldBy.Rule, o.Handled, o.Extract, hooks)
+			got := fmt.Sprintf("%v %s %s %v %v %v", o.Labels, o.Category, o.HeldBy.Rule, o.Handled, wishes, hooks)
 			if o.LabelsFull && len(o.Labels) == inbox.MaxLabels {
 				got = "full"
 			}

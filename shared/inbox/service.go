@@ -14,6 +14,9 @@ type Deps struct {
 	Emails      EmailStore
 	Attachments AttachmentStore
 	Senders     SenderStore
+	Rules       RuleStore
+	Templates   TemplateStore
+	Extractions ExtractionStore
 	Audit       AuditStore
 	Blobs       Blobs
 	Downloads   Downloads
@@ -28,13 +31,16 @@ type Services struct {
 	Emails      *Emails
 	Attachments *Attachments
 	Senders     *Senders
+	Rules       *Rules
+	Templates   *Templates
+	Extractions *Extractions
 	Workspaces  *Workspaces
 }
 
 // New makes the services; every dependency is needed.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Audit == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Rules == nil || d.Templates == nil || d.Extractions == nil || d.Audit == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
 	return &Services{
@@ -42,6 +48,9 @@ func New(d Deps) (*Services, error) {
 		Emails:      &Emails{d},
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
+		Rules:       &Rules{d},
+		Templates:   &Templates{d},
+		Extractions: &Extractions{d},
 		Workspaces:  &Workspaces{d.Cursors},
 	}, nil
 }

@@ -35,6 +35,9 @@ var (
 	_ inbox.EmailStore      = (*Store)(nil)
 	_ inbox.AttachmentStore = (*Store)(nil)
 	_ inbox.SenderStore     = (*Store)(nil)
+	_ inbox.RuleStore       = (*Store)(nil)
+	_ inbox.TemplateStore   = (*Store)(nil)
+	_ inbox.ExtractionStore = (*Store)(nil)
 	_ inbox.AuditStore      = (*Store)(nil)
 )
 

@@ -71,3 +71,20 @@ type Senders interface {
 	// HitSender counts a mail that an entry decided.
 	HitSender(ctx context.Context, workspace, in, id string)
 }
+
+// Rules knows the rules of a workspace.
+type Rules interface {
+	// Rulebook reads them in one read. known is a revision that the caller holds: while it is the present one the book comes back
+	// empty. Revision 0: there are none.
+	Rulebook(ctx context.Context, workspace string, known uint64) (inbox.Rulebook, uint64, error)
+	// HitRules counts a mail that rules matched.
+	HitRules(ctx context.Context, workspace string, rules []inbox.RuleRef)
+}
+
+// Extractions keeps what is extracted from mail.
+type Extractions interface {
+	// Template finds an extraction template by id, deleted ones too; not_found when there is none.
+	Template(ctx context.Context, workspace, id string) (inbox.ExtractionTemplate, error)
+	// PutExtraction stores what was found, over an older extraction of the same mail and template. Repeating it changes nothing.
+	PutExtraction(ctx context.Context, e inbox.Extraction) error
+}

@@ -31,6 +31,10 @@ type WorkerDeps struct {
 	// SameOrganization reports whether two domains have one owner; nil: only when they are equal.
 	SameOrganization func(a, b string) bool
 	Senders          Senders // nil: every inbox is open and nobody is listed
+	Rules            Rules   // nil: there are none
+	// Extractor and Extractions are needed together; nil: nothing is extracted.
+	Extractor   inbox.Extractor
+	Extractions Extractions
 }
 
 // WorkerOptions bound the work. A zero field takes the default.
@@ -49,12 +53,16 @@ type Worker struct {
 	opts   WorkerOptions
 	memory *semaphore.Weighted
 	inWork sync.Map // ids of the mails that goroutines of this process are at
+	rules  ruleSets
 }
 
 // NewWorker checks the dependencies.
 func NewWorker(deps WorkerDeps, opts WorkerOptions) (*Worker, error) {
 	if deps.Outbox == nil || deps.Mails == nil || deps.Blobs == nil || deps.Queue == nil || deps.Parse == nil || deps.Logger == nil {
 		return nil, errors.New("pipeline: Outbox, Mails, Blobs, Queue, Parse and Logger are required")
+	}
+	if (deps.Extractor == nil) != (deps.Extractions == nil) {
+		return nil, errors.New("pipeline: Extractor and Extractions are needed together")
 	}
 	if deps.SameOrganization == nil {
 		deps.SameOrganization = strings.EqualFold
@@ -77,7 +85,7 @@ func NewWorker(deps WorkerDeps, opts WorkerOptions) (*Worker, error) {
 	if opts.MaxFiles <= 0 {
 		opts.MaxFiles = 500
 	}
-	return &Worker{deps: deps, opts: opts, memory: semaphore.NewWeighted(opts.Memory)}, nil
+	return &Worker{deps: deps, opts: opts, memory: semaphore.NewWeighted(opts.Memory), rules: ruleSets{ready: map[string]readyRules{}}}, nil
 }
 
 // Handle does what the id asks for: an intake is fanned out, a mail is processed. attempt is how often the queue has given
@@ -152,6 +160,8 @@ type run struct {
 	key         string   // of Duplicate
 	duplicateOf string   // the mail is an exact copy and will be dropped
 	judged      inbox.Judgement
+	template    string       // slug of the inbox's default one
+	wishes      []inbox.Wish // of rules
 	body        *inbox.Body
 	attachments []inbox.Attachment
 }
@@ -181,6 +191,8 @@ func (r *run) stages(ctx context.Context) error {
 		{"senders", (*run).senders},
 		{"body", (*run).bodies},
 		{"attachments", (*run).files},
+		{"rules", (*run).byRules},
+		{"extract", (*run).extract},
 		{"fit", (*run).fit},
 		{"finish", (*run).finish},
 	} {

@@ -131,7 +131,8 @@ func (b *builder) build() (*API, error) {
 
 func (b *builder) domain() error {
 	services, err := inbox.New(inbox.Deps{
-		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
+		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store,
+		Rules: b.Store, Templates: b.Store, Extractions: b.Store, Audit: b.Store,
 		Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
