@@ -13,6 +13,11 @@ const (
 	scopeSendersRead     = "senders:read"
 	scopeSendersWrite    = "senders:write"
 	scopeCodesRead       = "codes:read"
+	scopeRulesRead       = "rules:read"
+	scopeRulesWrite      = "rules:write"
+	scopeExtractionRead  = "extraction:read"
+	scopeExtractionWrite = "extraction:write"
+	scopeExtractionRun   = "extraction:run"
 )
 
 // Vocabulary is the closed list of scopes. Their order decides the bits of sealed and signed sets: append only.
@@ -33,11 +38,11 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: "webhooks:read", Description: "See webhooks and their deliveries."},
 		{Name: "webhooks:write", Description: "Create, change and delete webhooks and rotate their secrets."},
 		{Name: "webhooks:send", Description: "Test webhooks and repeat deliveries."},
-		{Name: "rules:read", Description: "See and test rules."},
-		{Name: "rules:write", Description: "Create, change and delete rules."},
-		{Name: "extraction:read", Description: "See extraction templates and extracted data."},
-		{Name: "extraction:write", Description: "Create, change and delete extraction templates."},
-		{Name: "extraction:run", Description: "Extract data from emails."},
+		{Name: scopeRulesRead, Description: "See and test rules."},
+		{Name: scopeRulesWrite, Description: "Create, change and delete rules."},
+		{Name: scopeExtractionRead, Description: "See extraction templates and extracted data."},
+		{Name: scopeExtractionWrite, Description: "Create, change and delete extraction templates."},
+		{Name: scopeExtractionRun, Description: "Extract data from emails."},
 		{Name: "keys:read", Description: "See API keys, never their secrets.", Reserved: true},
 		{Name: "keys:write", Description: "Create, rotate and revoke API keys.", Reserved: true},
 		{Name: "jobs:read", Description: "Follow long-running jobs."},
