@@ -34,7 +34,7 @@ var libraries = map[string]library{
 	"golang.org/x/net/publicsuffix":              {[]string{"mailauth"}, "senders are checked in one place; the table is 150 KB"},
 	"github.com/microcosm-cc/bluemonday":         {[]string{"mail"}, "hostile HTML is cleaned in one place"},
 	"github.com/gogs/chardet":                    {[]string{"mail"}, "bytes without a charset are guessed in one place"},
-	"golang.org/x/net/html":                      {[]string{"mail"}, "hostile HTML is read in one place"},
+	"golang.org/x/net/html":                      {[]string{"mail", "testkit"}, "hostile HTML is read in one place; the robot reads our own pages"},
 	"golang.org/x/net/html/atom":                 {nil, "html is used for its tokenizer only: its parser is not linear"},
 	"golang.org/x/net/idna":                      {[]string{"mail", "smtpd", "inbox"}, "domains have one spelling where they are compared"},
 	"golang.org/x/text":                          {[]string{"mail"}, "charsets end where a mail is read"},

@@ -176,7 +176,9 @@ var masks = []struct {
 	{regexp.MustCompile(`(/downloads/)[A-Za-z0-9_-]+`), "${1}SEALED"},
 	{regexp.MustCompile(`(request_id\\?":\s*\\?")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`(requestId":\s*")[A-Za-z0-9_-]+`), "${1}REQUEST"},
-	{regexp.MustCompile(`\b(email|intake|inbox|grant)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
+	{regexp.MustCompile(`((?:before|after)_sha256\\?":\s*\\?")[0-9a-f]{64}`), "${1}SHA256"},
+	{regexp.MustCompile(`(source_ip\\?":\s*\\?")[0-9a-f.:]+`), "${1}ADDRESS"}, // each door has its own
+	{regexp.MustCompile(`\b(email|intake|inbox|grant|aud)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
 }
 
 func mask(text, origin string) string {

@@ -26,6 +26,7 @@ type Audit struct {
 	Request      string     `json:"request,omitempty"`   // id, as the log has it
 	Source       string     `json:"source,omitempty"`    // IP address, as the edge of the service knows it
 	Surface      string     `json:"surface,omitempty"`   // rest, mcp; empty: the service itself
+	Reason       string     `json:"reason,omitempty"`    // words of ours
 }
 
 // AuditActor is who acted.
@@ -49,6 +50,9 @@ const (
 	ActorSystem  ActorType = "system"  // the service itself: a rule, retention
 )
 
+// auditPrefix is of the ids of lines.
+const auditPrefix = "aud"
+
 // AuditRetention is how long a line of the audit is kept.
 const AuditRetention = 400 * 24 * time.Hour
 
@@ -67,10 +71,12 @@ func (d Deps) act(a Actor) (Act, error) {
 	if by.ID == "" {
 		by.ID = a.Subject
 	}
-	return newAct(d.Rand, a.Confirmed, Audit{
+	act, err := NewAct(d.Rand, Audit{
 		At: d.now(), Actor: by, Action: a.Operation, Organization: a.Organization, Workspace: a.Workspace,
 		Request: a.Request, Source: a.Source, Surface: a.Surface,
 	})
+	act.Confirmed = a.Confirmed
+	return act, err
 }
 
 // record writes the line of a read that is audited, before its answer is given.
@@ -87,21 +93,23 @@ func (d Deps) record(ctx context.Context, a Actor, targets ...string) error {
 
 // SystemAct is an act of the service itself: part is which of its parts ("retention"), or the id of the rule that wanted it.
 func SystemAct(at time.Time, rand io.Reader, part, action, organization, workspace string) (Act, error) {
-	return newAct(rand, nil, Audit{
-		At: at.UTC().Truncate(time.Millisecond), Actor: AuditActor{Type: ActorSystem, ID: part}, Action: action,
+	return NewAct(rand, Audit{
+		At: at, Actor: AuditActor{Type: ActorSystem, ID: part}, Action: action,
 		Organization: organization, Workspace: workspace,
 	})
 }
 
-func newAct(rand io.Reader, yes *Confirmation, line Audit) (Act, error) {
-	id, err := NewID("aud", line.At, rand)
+// NewAct is an act with a line that its caller fills in but for the id. Nobody was asked to confirm it.
+func NewAct(rand io.Reader, line Audit) (Act, error) {
+	line.At = line.At.UTC().Truncate(time.Millisecond)
+	id, err := NewID(auditPrefix, line.At, rand)
 	if err != nil {
 		return Act{}, err
 	}
 	line.ID = id
 	line.Request, line.Source = shortText(line.Request), shortText(line.Source)
 	line.Actor.Client, line.Actor.Software = shortText(line.Actor.Client), shortText(line.Actor.Software)
-	return Act{yes, &line}, nil
+	return Act{Audit: &line}, nil
 }
 
 // maxAuditText bounds, in bytes, each text of a line that somebody outside may have made long.

@@ -6,12 +6,14 @@ type Actor struct {
 	Workspace    string // the tenant; every key is built from it
 	Subject      string
 	Role         Role
-	ReadCodes    bool       // may read one-time codes and links; otherwise they are masked wherever they occur
-	Surface      string     // the door: rest or mcp
-	By           AuditActor // as the audit names it
-	Operation    string     // what it calls; with Request and Source for the audit, empty for what changes nothing
-	Request      string     // id
-	Source       string     // IP address, as the edge of the service knows it
+	ReadCodes    bool   // may read one-time codes and links; otherwise they are masked wherever they occur
+	Surface      string // the door: rest or mcp
+	// OrganizationRole is the role in the organization itself, for what lies beside its workspaces; empty for a grant of one of them.
+	OrganizationRole Role
+	By               AuditActor // as the audit names it
+	Operation        string     // what it calls; with Request and Source for the audit, empty for what changes nothing
+	Request          string     // id
+	Source           string     // IP address, as the edge of the service knows it
 	// Direct: the surface asks nobody before a destructive act. The zero value may not destroy: whoever makes an Actor and
 	// forgets this is refused.
 	Direct    bool

@@ -71,7 +71,7 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 		page.Cursor = any1(r, me.cursors, other.cursors)
 	}
 	a.ReadCodes = r.IntN(2) == 0
-	switch r.IntN(16) {
+	switch r.IntN(17) {
 	case 0, 1:
 		slug := fmt.Sprintf("box-%d", r.IntN(8))
 		in, _, err := s.Inboxes.Upsert(ctx, a, inbox.InboxPatch{Slug: slug, DisplayName: inbox.Set(me.mark)})
@@ -113,6 +113,9 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 		return out, err
 	case 10:
 		return s.Emails.Restore(ctx, a, id)
+	case 16:
+		out, err := s.Audits.List(ctx, a, inbox.AuditQuery{Target: any1(r, []string{""}, other.ids), Organization: r.IntN(4) == 0}, page)
+		return me.keep(out.Next, out, err)
 	case 11:
 		return s.Emails.Release(ctx, a, id)
 	case 12:

@@ -133,6 +133,17 @@ type SenderRow struct {
 type AuditStore interface {
 	// Record writes the line of an act that changes no row: a read that is audited. Without a line it does nothing.
 	Record(ctx context.Context, act Act, targets ...string) error
+	// Events reads one page, newest first, behind r.After; next is empty at the end. A page may be short.
+	Events(ctx context.Context, r AuditRange) (rows []AuditEvent, next string, err error)
+}
+
+// AuditRange is one page of the audit of a workspace, or of what was done to the organization itself.
+type AuditRange struct {
+	Organization string
+	Workspace    string // empty: the organization's
+	From, To     string // ids: inclusive, exclusive; empty is open
+	After        string // id
+	Limit        int
 }
 
 // Blobs reads what the pipeline stored beside the rows.

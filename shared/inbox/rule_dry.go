@@ -147,6 +147,12 @@ func (s *Rules) sample(ctx context.Context, a Actor, x RuleSample) (RuleMail, er
 			return RuleMail{}, invalid(f.location, fmt.Sprintf("at most %d %s", f.most, f.description))
 		}
 	}
+	if x.Trust != "" && !slices.Contains(TrustLevels(), x.Trust) {
+		return RuleMail{}, invalid("body.sample.trust", "trusted, verified, unverified, suspicious or blocked")
+	}
+	if x.Size < 0 {
+		return RuleMail{}, invalid("body.sample.size_bytes", "0 or more")
+	}
 	for _, f := range x.Flags {
 		if !slices.Contains(mailFlags, f) {
 			return RuleMail{}, invalid("body.sample.flags", "flags of an email")

@@ -34,6 +34,7 @@ type Services struct {
 	Rules       *Rules
 	Templates   *Templates
 	Extractions *Extractions
+	Audits      *Audits
 	Workspaces  *Workspaces
 }
 
@@ -51,6 +52,7 @@ func New(d Deps) (*Services, error) {
 		Rules:       &Rules{d},
 		Templates:   &Templates{d},
 		Extractions: &Extractions{d},
+		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d.Cursors},
 	}, nil
 }

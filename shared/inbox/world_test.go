@@ -158,11 +158,11 @@ func (w *world) must(err error) {
 }
 
 func acme() inbox.Actor {
-	return inbox.Actor{Organization: orgAcme, Workspace: wsAcme, Subject: "user_a", Role: inbox.RoleAdmin, ReadCodes: true, Surface: "rest", Direct: true}
+	return inbox.Actor{Organization: orgAcme, Workspace: wsAcme, Subject: "user_a", Role: inbox.RoleAdmin, OrganizationRole: inbox.RoleAdmin, ReadCodes: true, Surface: "rest", Direct: true}
 }
 
 func globex() inbox.Actor {
-	return inbox.Actor{Organization: orgGlobex, Workspace: wsGlobex, Subject: "user_g", Role: inbox.RoleAdmin, ReadCodes: true, Surface: "rest", Direct: true}
+	return inbox.Actor{Organization: orgGlobex, Workspace: wsGlobex, Subject: "user_g", Role: inbox.RoleAdmin, OrganizationRole: inbox.RoleAdmin, ReadCodes: true, Surface: "rest", Direct: true}
 }
 
 func (w *world) inbox(a inbox.Actor, slug string) inbox.Inbox {

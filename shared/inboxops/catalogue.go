@@ -21,7 +21,9 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	}
 	codes, _ := v.Bit(scopeCodesRead)
 	o := &operations{services: services, codes: codes}
-	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.inboxes(), o.senders(), o.emails(), o.attachments(), o.rules(), o.extraction()))
+	c, err := op.NewCatalogue(v, slices.Concat(
+		o.session(), o.workspaces(), o.inboxes(), o.senders(), o.emails(), o.attachments(), o.rules(), o.extraction(), o.audit(),
+	))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // op names the declaration
 	}
@@ -56,6 +58,8 @@ func (o *operations) actor(ctx context.Context) inbox.Actor {
 		Surface:      string(op.SurfaceFrom(ctx)),
 		Direct:       op.SurfaceFrom(ctx) == op.SurfaceREST,
 		By:           by(c),
+
+		OrganizationRole: roleOf(c.Own),
 	}
 	t := op.TraceFrom(ctx)
 	a.Operation, a.Request, a.Source, a.By.Software = t.Operation, t.Request, t.Source, t.Software

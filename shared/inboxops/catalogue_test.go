@@ -28,7 +28,7 @@ func TestCatalogueWithoutServices(t *testing.T) {
 	want := strings.Fields(`session_get workspaces_list inboxes_list inboxes_get inboxes_upsert inboxes_delete inboxes_restore
 		inboxes_set_sender_policy allowed_senders_list allowed_senders_upsert allowed_senders_delete allowed_senders_check
 		emails_list emails_get emails_update emails_release emails_delete emails_restore attachments_list attachments_get
-		attachments_download_url`)
+		attachments_download_url audit_events_list`)
 	if !slices.Equal(names, want) {
 		t.Errorf("operations %v, want %v", names, want)
 	}
@@ -64,6 +64,7 @@ func TestEffects(t *testing.T) {
 		"inboxes_delete": op.Destructive, "emails_delete": op.Destructive, "inboxes_restore": op.Write,
 		"inboxes_set_sender_policy": op.Destructive, "allowed_senders_upsert": op.Destructive, "allowed_senders_delete": op.Destructive,
 		"allowed_senders_check": op.Read, "emails_release": op.Destructive, "emails_restore": op.Write, "inboxes_upsert": op.Destructive, "emails_update": op.Write, "emails_get": op.Read,
+		"audit_events_list": op.Read,
 	} {
 		if o, ok := c.Lookup(name); !ok || o.Effect != want || o.Asks != (want == op.Destructive) {
 			t.Errorf("%s: effect %v, want %v", name, o.Effect, want)

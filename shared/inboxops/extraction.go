@@ -14,7 +14,7 @@ import (
 // Locator says where a field may stand.
 type Locator struct {
 	Field string `json:"field" maxLength:"64"`
-	Kind  string `json:"kind" enum:"label,regex,table,attachment_name" doc:"label: what follows it; table: the column below a header; regex and attachment_name: RE2, the group named value or the first."`
+	Kind  string `json:"kind" enum:"label,regex,table,attachment_name" doc:"label: what follows it; table: the column below a header; regex and attachment_name: RE2, group value or the first."`
 	Value string `json:"value" maxLength:"256" doc:"The label, header or pattern."`
 	In    string `json:"in,omitempty" enum:"text,subject" doc:"Left out: text."`
 }
@@ -117,7 +117,7 @@ type templatesListInput struct {
 // TemplatePatch is the body of extraction_templates_upsert.
 type TemplatePatch struct {
 	Slug       string             `json:"slug" minLength:"1" maxLength:"63" doc:"Natural key."`
-	JSONSchema json.RawMessage    `json:"json_schema,omitempty" doc:"{type: object, properties, required}; a property is string, number, integer, string with format date, an object of amount (number) and currency (string), or an array of one of them."`
+	JSONSchema json.RawMessage    `json:"json_schema,omitempty" doc:"{type: object, properties, required}; properties: string, number, integer, string of format date, object of amount and currency, or array of one of them."`
 	Locators   []Locator          `json:"locators,omitempty" maxItems:"50" doc:"Of one field: tried in order."`
 	Decimal    rest.Patch[string] `json:"decimal,omitempty" maxLength:"1" doc:". or , in numbers such as 1.234; null: they stay ambiguous."`
 	DateOrder  rest.Patch[string] `json:"date_order,omitempty" maxLength:"3" doc:"dmy or mdy for dates such as 03/04/2026; null: they stay ambiguous."`

@@ -2,8 +2,10 @@ package inboxops
 
 import (
 	"context"
+	"mime"
 	"net/http"
 	"net/mail"
+	"path"
 	"strings"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
@@ -15,7 +17,7 @@ import (
 // RuleCondition is one question about a mail.
 type RuleCondition struct {
 	Field string `json:"field" enum:"from,to,domain,listed,subject,text,header,attachment,attachment_type,attachment_name,size,auth,trust,flag"`
-	Op    string `json:"op" enum:"is,under,contains,matches,exists,at_least,at_most" doc:"is: all but text, attachment, size. contains, matches (RE2): from, to, subject, text, header, attachment_name. under: domain. exists: header, attachment. at_least, at_most: size, in bytes."`
+	Op    string `json:"op" enum:"is,under,contains,matches,exists,at_least,at_most" doc:"matches is RE2; under: domain; exists: header, attachment; at_least, at_most: size in bytes."`
 	Name  string `json:"name,omitempty" maxLength:"64" doc:"Of the header; for auth spf, dkim or dmarc."`
 	Value string `json:"value,omitempty" maxLength:"256" doc:"listed: true or false."`
 	Not   bool   `json:"not,omitempty"`
@@ -90,47 +92,51 @@ type ruleInput struct {
 	ID string `path:"id" doc:"Id of the rule."`
 }
 
-// RuleDraft is a rule that is tried without being stored.
+// RuleDraft is a rule that is tried without being stored. Its schema does not repeat that of rules_upsert, which a model has read
+// in the same list of tools; it is checked like that one.
 type RuleDraft struct {
-	Inbox      string          `json:"inbox,omitempty" maxLength:"64"`
-	Match      string          `json:"match,omitempty" enum:"all,any"`
-	Conditions []RuleCondition `json:"conditions" maxItems:"20"`
-	Actions    []RuleAction    `json:"actions" maxItems:"10"`
+	Inbox      string           `json:"inbox,omitempty"`
+	Match      string           `json:"match,omitempty"`
+	Conditions []DraftCondition `json:"conditions"`
+	Actions    []DraftAction    `json:"actions"`
+}
+
+// DraftCondition is a RuleCondition.
+type DraftCondition struct {
+	Field string `json:"field"`
+	Op    string `json:"op"`
+	Name  string `json:"name,omitempty"`
+	Value string `json:"value,omitempty"`
+	Not   bool   `json:"not,omitempty"`
+}
+
+// DraftAction is a RuleAction.
+type DraftAction struct {
+	Type  string `json:"type"`
+	Value string `json:"value,omitempty"`
 }
 
 // RuleSample is a mail that is made up for a test.
 type RuleSample struct {
-	Inbox       string         `json:"inbox,omitempty" maxLength:"64"`
-	From        string         `json:"from,omitempty" maxLength:"512"`
-	To          string         `json:"to,omitempty" maxLength:"512"`
-	Subject     string         `json:"subject,omitempty" maxLength:"2000"`
-	Text        string         `json:"text,omitempty" maxLength:"65536"`
-	Headers     []Header       `json:"headers,omitempty" maxItems:"100"`
-	Attachments []SampleFile   `json:"attachments,omitempty" maxItems:"50"`
-	Size        int64          `json:"size_bytes,omitempty" minimum:"0"`
-	Flags       []string       `json:"flags,omitempty" maxItems:"8"`
-	Trust       string         `json:"trust,omitempty" enum:"trusted,verified,unverified,suspicious,blocked"`
-	Auth        []SampleResult `json:"auth,omitempty" maxItems:"10"`
-	Listed      bool           `json:"listed,omitempty"`
-}
-
-// SampleFile is an attachment of a sample.
-type SampleFile struct {
-	Name string `json:"name" maxLength:"256"`
-	Type string `json:"type,omitempty" maxLength:"128"`
-}
-
-// SampleResult is a check of a sample.
-type SampleResult struct {
-	Method string `json:"method" enum:"spf,dkim,dmarc"`
-	Result string `json:"result" maxLength:"16"`
+	Inbox       string   `json:"inbox,omitempty"`
+	From        string   `json:"from,omitempty"`
+	To          string   `json:"to,omitempty"`
+	Subject     string   `json:"subject,omitempty"`
+	Text        string   `json:"text,omitempty"`
+	Headers     []string `json:"headers,omitempty" doc:"As Name: value."`
+	Attachments []string `json:"attachments,omitempty" doc:"Names."`
+	Size        int64    `json:"size_bytes,omitempty"`
+	Flags       []string `json:"flags,omitempty"`
+	Trust       string   `json:"trust,omitempty"`
+	Auth        []string `json:"auth,omitempty" doc:"As dmarc=pass."`
+	Listed      bool     `json:"listed,omitempty"`
 }
 
 // RuleTrial is the body of rules_test.
 type RuleTrial struct {
 	EmailID string      `json:"email_id,omitempty" maxLength:"64"`
 	Sample  *RuleSample `json:"sample,omitempty" doc:"A made-up email instead."`
-	Rule    *RuleDraft  `json:"rule,omitempty" doc:"Left out: all stored rules."`
+	Rule    *RuleDraft  `json:"rule,omitempty" doc:"As in rules_upsert. Left out: all stored rules."`
 }
 
 type rulesTestInput struct{ Body RuleTrial }
@@ -313,7 +319,11 @@ func (o *operations) rulesTest(ctx context.Context, in *rulesTestInput) (*RuleRe
 		trial.Sample = &s
 	}
 	if r := b.Rule; r != nil {
-		trial.Draft = &inbox.RulePatch{Inbox: r.Inbox, Conditions: conditions(list(r.Conditions)), Actions: actions(list(r.Actions))}
+		trial.Draft = &inbox.RulePatch{
+			Inbox:      r.Inbox,
+			Conditions: mapped(r.Conditions, func(c DraftCondition) inbox.Condition { return inbox.Condition(c) }),
+			Actions:    mapped(r.Actions, func(a DraftAction) inbox.Action { return inbox.Action(a) }),
+		}
 		if r.Match != "" {
 			trial.Draft.Match = inbox.Set(inbox.Match(r.Match))
 		}
@@ -329,19 +339,30 @@ func (s *RuleSample) sample() inbox.RuleSample {
 	return inbox.RuleSample{
 		Inbox: s.Inbox, From: mailboxes(s.From), To: mailboxes(s.To), Subject: s.Subject, Text: s.Text, Size: s.Size, Flags: s.Flags,
 		Trust: inbox.TrustLevel(s.Trust), Listed: s.Listed,
-		Headers:     mapped(s.Headers, func(h Header) inbox.Header { return inbox.Header(h) }),
-		Attachments: mapped(s.Attachments, func(f SampleFile) inbox.Attachment { return inbox.Attachment{Filename: f.Name, ContentType: f.Type} }),
-		Auth:        mapped(s.Auth, func(c SampleResult) inbox.AuthCheck { return inbox.AuthCheck{Method: c.Method, Result: c.Result} }),
+		Headers: mapped(s.Headers, func(line string) inbox.Header {
+			name, value, _ := strings.Cut(line, ":")
+			return inbox.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
+		}),
+		Attachments: mapped(s.Attachments, func(name string) inbox.Attachment {
+			return inbox.Attachment{Filename: name, ContentType: mime.TypeByExtension(path.Ext(name))}
+		}),
+		Auth: mapped(s.Auth, func(check string) inbox.AuthCheck {
+			method, result, _ := strings.Cut(check, "=")
+			return inbox.AuthCheck{Method: method, Result: result}
+		}),
 	}
 }
+
+// maxSampleAddresses is in bytes.
+const maxSampleAddresses = 4096
 
 // mailboxes reads addresses as a header has them; what is none is taken as it is.
 func mailboxes(s string) []inbox.Address {
 	if strings.TrimSpace(s) == "" {
 		return nil
 	}
-	parsed, err := mail.ParseAddressList(s)
-	if err != nil {
+	parsed, err := mail.ParseAddressList(s[:min(len(s), maxSampleAddresses)])
+	if err != nil || len(s) > maxSampleAddresses {
 		return []inbox.Address{{Address: s}}
 	}
 	return mapped(parsed, func(a *mail.Address) inbox.Address { return inbox.Address{Name: a.Name, Address: a.Address} })

@@ -12,6 +12,7 @@ const (
 	scopeAttachmentsRead = "attachments:read"
 	scopeSendersRead     = "senders:read"
 	scopeSendersWrite    = "senders:write"
+	scopeAuditRead       = "audit:read"
 	scopeCodesRead       = "codes:read"
 	scopeRulesRead       = "rules:read"
 	scopeRulesWrite      = "rules:write"
@@ -46,7 +47,7 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: "keys:read", Description: "See API keys, never their secrets.", Reserved: true},
 		{Name: "keys:write", Description: "Create, rotate and revoke API keys.", Reserved: true},
 		{Name: "jobs:read", Description: "Follow long-running jobs."},
-		{Name: "audit:read", Description: "Read the audit log.", Reserved: true},
+		{Name: scopeAuditRead, Description: "Read the audit log.", Reserved: true},
 		{Name: "usage:read", Description: "See usage and limits."},
 		{Name: scopeCodesRead, Description: "See one-time codes and links in emails; needs the role operator. Without it they are masked."},
 	})

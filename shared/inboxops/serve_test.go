@@ -81,6 +81,7 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	w.api, err = rest.New(c, rest.Deps{
 		Authenticator: w, Challenger: w, Logger: slog.New(slog.DiscardHandler), RequestID: func(context.Context) string { return "r" },
+		Source: func(context.Context) string { return "192.0.2.7" },
 	}, rest.Options{BasePath: "/api/v1"})
 	w.must(err)
 	segments, err := optool.ParseSegments(inboxops.Tools())
@@ -92,10 +93,10 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read codes:read")
+	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read audit:read codes:read")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
-			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Role: role, Scopes: scopes, Expires: clock(),
+			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Email: name + "@example.com", Client: "client-" + name, Role: role, Own: role, Scopes: scopes, Expires: clock(),
 			Workspaces: []op.Workspace{{ID: ws, Slug: "main", Name: "Main", Role: role}},
 		}
 	}

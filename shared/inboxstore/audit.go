@@ -45,6 +45,25 @@ func lineOf(act inbox.Act, before, after any, targets []string) (store.Item, err
 	return item, nil
 }
 
+// Line is the write of a line whose act is another room's: it goes into the transaction of that act.
+func (s *Store) Line(act inbox.Act, targets ...string) (store.Op, error) {
+	item, err := lineOf(act, nil, nil, targets)
+	return store.Put(item, store.Absent()), err
+}
+
+// Events implements inbox.AuditStore.
+func (s *Store) Events(ctx context.Context, r inbox.AuditRange) ([]inbox.AuditEvent, string, error) {
+	page, err := s.engine.Query(ctx, store.Query{
+		Table: store.Core, Partition: auditPartition(r.Organization, r.Workspace), From: r.From, To: r.To,
+		Descending: true, After: r.After, Limit: r.Limit,
+	})
+	if err != nil {
+		return nil, "", failed("audit", err)
+	}
+	rows, err := decodeAll[inbox.AuditEvent](page.Items)
+	return rows, page.Next, wrapIf("audit", err)
+}
+
 // Record implements inbox.AuditStore.
 func (s *Store) Record(ctx context.Context, act inbox.Act, targets ...string) error {
 	if act.Audit == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/store"
@@ -95,14 +94,13 @@ func (s *Server) consume(ctx context.Context, key store.Key, revision uint64, c 
 		return nil, later("render grant", err)
 	}
 	index := store.Item{Key: personGrantKey(g.Person, g.ID), Format: grantFormat, Revision: 1, Expires: g.Created.Add(grantLife)}
-	err = s.Store.Transact(ctx, mark, made, store.Put(index, store.Condition{}))
+	err = s.commit(ctx, g.event("grant.created"), mark, made, store.Put(index, store.Condition{}))
 	if errors.Is(err, store.ErrConflict) {
 		return nil, refuse(codeInvalidGrant, "code redeemed at the same moment")
 	}
 	if err != nil {
 		return nil, later("redeem code", err)
 	}
-	s.audit(ctx, "grant.created", slog.String("grant", g.ID), slog.String("person", g.Person))
 	return g, nil
 }
 
@@ -112,7 +110,7 @@ func (s *Server) reused(ctx context.Context, c codeRow, verifier string) error {
 	if s.Clock().Sub(c.Used) < codeGrace && provesChallenge(verifier, c.Challenge) {
 		return refuse(codeInvalidGrant, "code redeemed a moment ago by the same client")
 	}
-	if err := s.RevokeGrant(ctx, c.Grant.ID, "code reused"); err != nil {
+	if err := s.revokeGrant(ctx, c.Grant.ID, Event{By: ByServer, Reason: "code reused"}); err != nil {
 		return later("revoke the grant of a reused code", err)
 	}
 	return refuse(codeInvalidGrant, fmt.Sprintf("code reused, grant %s revoked", c.Grant.ID))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -112,10 +111,11 @@ func (s *Server) consent(w http.ResponseWriter, r *http.Request) error {
 	answered := store.Delete(pendingKey(f["request"]), store.RevisionIs(revision))
 	switch f["answer"] {
 	case "deny":
-		if err := s.answer(r.Context(), answered); err != nil {
+		e := ses.person.event("authorization.denied")
+		e.Client = p.Client.ID
+		if err := s.answer(r.Context(), e, answered); err != nil {
 			return err
 		}
-		s.audit(r.Context(), "authorization.denied", slog.String("person", ses.Person))
 		s.redirect(w, r, p.authorization, url.Values{"error": {"access_denied"}, "error_description": {redirectText("access_denied")}})
 		return nil
 	case "allow":
@@ -125,8 +125,8 @@ func (s *Server) consent(w http.ResponseWriter, r *http.Request) error {
 }
 
 // answer writes what an answer means, once: a second one, from another tab or a thief, conflicts.
-func (s *Server) answer(ctx context.Context, ops ...store.Op) error {
-	err := s.Store.Transact(ctx, ops...)
+func (s *Server) answer(ctx context.Context, e Event, ops ...store.Op) error {
+	err := s.commit(ctx, e, ops...)
 	if errors.Is(err, store.ErrConflict) {
 		return showProblem(http.StatusForbidden, page.StaleForm, "answered already")
 	}
@@ -165,10 +165,11 @@ func (s *Server) approve(w http.ResponseWriter, r *http.Request, f form, p *pend
 	if err != nil {
 		return err
 	}
-	if err := s.answer(r.Context(), answered, made); err != nil {
+	e := g.event("authorization.approved")
+	e.Email = ses.person.Email
+	if err := s.answer(r.Context(), e, answered, made); err != nil {
 		return err
 	}
-	s.audit(r.Context(), "authorization.approved", slog.String("grant", g.ID), slog.String("person", g.Person))
 	s.redirect(w, r, p.authorization, url.Values{"code": {code}})
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -136,6 +135,12 @@ func (s *Server) Grants(ctx context.Context, person string) ([]Grant, error) {
 // RevokeGrant ends a grant: its refresh tokens at once, its access tokens within 30 seconds. Repeating it is fine, and so is
 // a grant that is gone.
 func (s *Server) RevokeGrant(ctx context.Context, id, why string) error {
+	return s.revokeGrant(ctx, id, Event{By: ByServer, Reason: why})
+}
+
+// revokeGrant is RevokeGrant where it is known who wanted it: by brings Person or By, else it was the client, for its person; and
+// the reason.
+func (s *Server) revokeGrant(ctx context.Context, id string, by Event) error {
 	for range grantAttempts {
 		g, revision, err := s.grant(ctx, id)
 		if errors.Is(err, errNoGrant) || err == nil && !g.Revoked.IsZero() {
@@ -149,9 +154,13 @@ func (s *Server) RevokeGrant(ctx context.Context, id, why string) error {
 		if err != nil {
 			return err
 		}
-		err = s.Store.Transact(ctx, op, store.Delete(personGrantKey(g.Person, id), store.Condition{}))
+		e := g.event("grant.revoked")
+		e.Reason = by.Reason
+		if by.Person != "" || by.By != "" {
+			e.Person, e.Email, e.By = by.Person, by.Email, by.By
+		}
+		err = s.commit(ctx, e, op, store.Delete(personGrantKey(g.Person, id), store.Condition{}))
 		if err == nil {
-			s.audit(ctx, "grant.revoked", slog.String("grant", id), slog.String("person", g.Person), slog.String("why", why))
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
@@ -159,9 +168,4 @@ func (s *Server) RevokeGrant(ctx context.Context, id, why string) error {
 		}
 	}
 	return fmt.Errorf("revoke grant: %w", store.ErrConflict)
-}
-
-// audit writes what was approved or revoked, by ids. Codes, tokens and secrets never are among its attributes.
-func (s *Server) audit(ctx context.Context, event string, attrs ...slog.Attr) {
-	s.Logger.LogAttrs(ctx, slog.LevelInfo, "oauth audit", append([]slog.Attr{slog.String("event", event)}, attrs...)...)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -134,6 +133,7 @@ func (s *Server) signInByPasskey(w http.ResponseWriter, r *http.Request) error {
 // usePasskey verifies an answer and makes a session, in one transaction with the challenge's use and the passkey's counter.
 func (s *Server) usePasskey(ctx context.Context, state []byte, noted store.Op, response string) (string, error) {
 	var rows []passkeyRow
+	var who Person
 	person, key, err := s.passkeys.SignedIn(state, []byte(response), func(id string) (passkey.Holder, error) {
 		// Any authenticator can be made to say any id.
 		if len(id) > 64 || strings.Trim(id, unreserved) != "" {
@@ -146,6 +146,7 @@ func (s *Server) usePasskey(ctx context.Context, state []byte, noted store.Op, r
 		if err != nil {
 			return passkey.Holder{}, err //nolint:wrapcheck // the directory names the step
 		}
+		who = p
 		rows, err = s.passkeysOf(ctx, p.ID)
 		return holder(p, rows), err
 	})
@@ -160,14 +161,15 @@ func (s *Server) usePasskey(ctx context.Context, state []byte, noted store.Op, r
 	if err != nil {
 		return "", err
 	}
-	err = s.Store.Transact(ctx, noted, made, used)
+	e := who.event("signed-in")
+	e.Reason = "by passkey"
+	err = s.commit(ctx, e, noted, made, used)
 	if errors.Is(err, store.ErrConflict) {
 		return "", fmt.Errorf("%w: used twice, or removed", passkey.ErrRefused)
 	}
 	if err != nil {
 		return "", fmt.Errorf("sign in by passkey: %w", err)
 	}
-	s.audit(ctx, "signed-in", slog.String("person", person), slog.String("by", "passkey"))
 	return id, nil
 }
 
@@ -207,10 +209,9 @@ func (s *Server) addPasskey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.answer(r.Context(), noted, op); err != nil {
+	if err := s.answer(r.Context(), ses.person.event("passkey.added"), noted, op); err != nil {
 		return err
 	}
-	s.audit(r.Context(), "passkey.added", slog.String("person", ses.Person))
 	see(w, SignInPath)
 	return nil
 }
@@ -222,10 +223,10 @@ func (s *Server) removePasskey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if id := f["passkey"]; len(id) == 43 {
-		if err := s.Store.Delete(r.Context(), passkeyKey(ses.Person, id), store.Condition{}); err != nil {
+		err := s.commit(r.Context(), ses.person.event("passkey.removed"), store.Delete(passkeyKey(ses.Person, id), store.Exists()))
+		if err != nil && !errors.Is(err, store.ErrConflict) { // it is gone already
 			return fmt.Errorf("remove passkey: %w", err)
 		}
-		s.audit(r.Context(), "passkey.removed", slog.String("person", ses.Person))
 	}
 	see(w, SignInPath)
 	return nil

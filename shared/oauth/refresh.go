@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"encoding/base64"
 	"errors"
-	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -86,7 +85,7 @@ func (s *Server) rotate(ctx context.Context, f form, clientID string) (*storedGr
 			return g, nil
 		}
 		if generation != g.Generation {
-			if err := s.RevokeGrant(ctx, g.ID, "refresh token reused"); err != nil {
+			if err := s.revokeGrant(ctx, g.ID, Event{By: ByServer, Reason: "refresh token reused"}); err != nil {
 				return nil, later("revoke the grant of a reused token", err)
 			}
 			return nil, refuse(codeInvalidGrant, "refresh token reused, grant revoked")
@@ -122,7 +121,7 @@ func (s *Server) checkRefresh(ctx context.Context, f form, g *storedGrant, clien
 	}
 	p, err := s.People.Person(ctx, g.Person)
 	if apperr.Is(err, apperr.NotFound) || err == nil && p.Organization != g.Organization {
-		s.audit(ctx, "grant.orphaned", slog.String("grant", g.ID))
+		s.audit(ctx, Event{Name: "grant.orphaned", Grant: g.ID})
 		return refuse(codeInvalidGrant, "the person is gone")
 	}
 	if err != nil {

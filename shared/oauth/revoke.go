@@ -48,7 +48,7 @@ func (s *Server) revoke(r *http.Request) error {
 	if strings.HasPrefix(grant, servicePrefix+"_") {
 		return nil
 	}
-	if err := s.RevokeGrant(r.Context(), grant, "revoked by the client"); err != nil {
+	if err := s.revokeGrant(r.Context(), grant, Event{Reason: "revoked by the client"}); err != nil {
 		return later("revoke", err)
 	}
 	return nil

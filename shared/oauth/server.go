@@ -95,6 +95,7 @@ type ServerDeps struct {
 	Permanent *seal.Keyring
 	Keys      *KeyRing
 	People    People
+	Journal   Journal // nil: events are logged only
 	Fetcher   Fetcher
 	Transport http.RoundTripper // to the provider; the standard one when nil
 	Logger    *slog.Logger

@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -31,6 +30,11 @@ type ServiceAccount struct {
 	Scopes       []string  `json:"scopes"`
 	Created      time.Time `json:"created"`
 	Revoked      time.Time `json:"revoked,omitzero"`
+}
+
+// event is one about an account: they come and go on the command line.
+func (a ServiceAccount) event(name string) Event {
+	return Event{Name: name, Organization: a.Organization, By: ByCommandLine, Client: a.ID, Target: a.ID}
 }
 
 type storedService struct {
@@ -67,10 +71,9 @@ func (s *Server) CreateServiceAccount(ctx context.Context, a ServiceAccount) (Se
 		return a, "", err //nolint:wrapcheck // the store names the step
 	}
 	index := store.Item{Key: organizationServiceKey(a.Organization, a.ID), Format: serviceFormat, Revision: 1}
-	if err := s.Store.Transact(ctx, store.Put(item, store.Absent()), store.Put(index, store.Absent())); err != nil {
+	if err := s.commit(ctx, a.event("service.created"), store.Put(item, store.Absent()), store.Put(index, store.Absent())); err != nil {
 		return a, "", fmt.Errorf("create service account: %w", err)
 	}
-	s.audit(ctx, "service.created", slog.String("service", a.ID), slog.String("organization", a.Organization))
 	return a, secret, nil
 }
 
@@ -144,9 +147,8 @@ func (s *Server) RevokeServiceAccount(ctx context.Context, id string) error {
 		if err != nil {
 			return err //nolint:wrapcheck // the store names the step
 		}
-		err = s.Store.Put(ctx, next, store.RevisionIs(item.Revision))
+		err = s.commit(ctx, a.event("service.revoked"), store.Put(next, store.RevisionIs(item.Revision)))
 		if err == nil {
-			s.audit(ctx, "service.revoked", slog.String("service", id))
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -34,20 +33,35 @@ func linkKey(token string) store.Key {
 // SignInLink makes an address that signs a person in, once, for 15 minutes. Whoever may read it is that person: print it
 // where the person, or who answers for them, reads.
 func (s *Server) SignInLink(ctx context.Context, person string) (address string, expires time.Time, err error) {
-	if _, err := s.People.Person(ctx, person); err != nil {
+	p, err := s.People.Person(ctx, person)
+	if err != nil {
 		return "", time.Time{}, err //nolint:wrapcheck // the directory's own errors are for callers
 	}
-	address, expires, err = KeepLink(ctx, s.Store, s.Issuer, person, s.Clock(), s.Random)
+	e := LinkEvent(p.Organization, p.ID)
+	var lines []store.Op
+	if s.Journal != nil {
+		line, err := s.Journal.Line(ctx, e)
+		if err != nil {
+			return "", time.Time{}, fmt.Errorf("line of %s: %w", e.Name, err)
+		}
+		lines = append(lines, line)
+	}
+	address, expires, err = KeepLink(ctx, s.Store, s.Issuer, person, s.Clock(), s.Random, lines...)
 	if err == nil {
-		s.audit(ctx, "link.created", slog.String("person", person))
+		s.audit(ctx, e)
 	}
 	return address, expires, err
 }
 
+// LinkEvent is that a sign-in link was printed for a person.
+func LinkEvent(organization, person string) Event {
+	return Event{Name: "link.created", Organization: organization, By: ByCommandLine, Target: person}
+}
+
 // KeepLink makes a sign-in link with nothing but the rows of the server that will take it: for an administrator who can write
-// them anyway. That the person exists is the caller's to know.
+// them anyway. lines are what is written with it, to tell of it. That the person exists is the caller's to know.
 func KeepLink(
-	ctx context.Context, rows store.Engine, issuer, person string, now time.Time, random io.Reader,
+	ctx context.Context, rows store.Engine, issuer, person string, now time.Time, random io.Reader, lines ...store.Op,
 ) (address string, expires time.Time, err error) {
 	token, err := draw256(random)
 	if err != nil {
@@ -58,7 +72,7 @@ func KeepLink(
 		return "", time.Time{}, err //nolint:wrapcheck // the store names the step
 	}
 	item.Expires = now.Add(linkLifetime)
-	if err := rows.Put(ctx, item, store.Absent()); err != nil {
+	if err := rows.Transact(ctx, append([]store.Op{store.Put(item, store.Absent())}, lines...)...); err != nil {
 		return "", time.Time{}, fmt.Errorf("keep sign-in link: %w", err)
 	}
 	return issuer + SignInPath + "?link=" + token, item.Expires, nil
@@ -227,7 +241,8 @@ func (s *Server) consumeLink(ctx context.Context, token string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.People.Person(ctx, row.Person); err != nil {
+	p, err := s.People.Person(ctx, row.Person)
+	if err != nil {
 		if apperr.Is(err, apperr.NotFound) {
 			return "", errNoLink
 		}
@@ -237,14 +252,15 @@ func (s *Server) consumeLink(ctx context.Context, token string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	err = s.Store.Transact(ctx, store.Delete(linkKey(token), store.Exists()), made)
+	e := p.event("signed-in")
+	e.Reason = "by link"
+	err = s.commit(ctx, e, store.Delete(linkKey(token), store.Exists()), made)
 	if errors.Is(err, store.ErrConflict) {
 		return "", errNoLink
 	}
 	if err != nil {
 		return "", fmt.Errorf("consume sign-in link: %w", err)
 	}
-	s.audit(ctx, "signed-in", slog.String("person", row.Person), slog.String("by", "link"))
 	return id, nil
 }
 
@@ -330,7 +346,7 @@ func (s *Server) disconnect(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err == nil && g.Person == ses.Person {
-		if err := s.RevokeGrant(r.Context(), g.ID, "disconnected by the person"); err != nil {
+		if err := s.revokeGrant(r.Context(), g.ID, Event{Person: ses.Person, Email: ses.person.Email, Reason: "disconnected by the person"}); err != nil {
 			return err
 		}
 	}

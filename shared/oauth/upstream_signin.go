@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -140,25 +139,26 @@ func (s *Server) returned(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, made, err := s.newSession(person)
+	id, made, err := s.newSession(person.ID)
 	if err != nil {
 		return err
 	}
-	if err := s.Store.Transact(r.Context(), made); err != nil {
+	e := person.event("signed-in")
+	e.Reason = "by the upstream provider"
+	if err := s.commit(r.Context(), e, made); err != nil {
 		return fmt.Errorf("sign in upstream: %w", err)
 	}
-	s.audit(r.Context(), "signed-in", slog.String("person", person), slog.String("by", "upstream"))
 	return s.welcome(w, r, id, t.Form)
 }
 
-func (s *Server) upstreamPerson(ctx context.Context, t trip, f form) (string, error) {
+func (s *Server) upstreamPerson(ctx context.Context, t trip, f form) (Person, error) {
 	email, err := s.upstream.Email(ctx, t.Trip, upstream.Answer{Code: f["code"], State: f["state"], Issuer: f["iss"], Error: f["error"]})
 	if err != nil {
-		return "", err //nolint:wrapcheck // the provider names the step
+		return Person{}, err //nolint:wrapcheck // the provider names the step
 	}
 	p, err := s.People.PersonByEmail(ctx, email)
 	if apperr.Is(err, apperr.NotFound) {
-		return "", fmt.Errorf("%w: nobody here has the address", upstream.ErrRefused)
+		return Person{}, fmt.Errorf("%w: nobody here has the address", upstream.ErrRefused)
 	}
-	return p.ID, err //nolint:wrapcheck // the directory names the step
+	return p, err //nolint:wrapcheck // the directory names the step
 }

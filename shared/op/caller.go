@@ -34,6 +34,7 @@ type Caller struct {
 	Client       string      // id of the OAuth client
 	Organization string      // id
 	Role         Role        // the greatest of its roles, for what acts on the organization
+	Own          Role        // in the organization itself, whatever its workspaces give it; NoRole for a grant of one workspace
 	Scopes       ScopeSet    // already widened: x:write implies x:read
 	Workspaces   []Workspace // what the grant reaches, in a fixed order
 	Default      string      // id of the workspace when a request names none; empty: it must name one if there are several

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/deployed"
+	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/oauth"
@@ -43,7 +44,15 @@ func (p *Process) onAWS(ctx context.Context, verb string, in any, out io.Writer)
 		if err != nil {
 			return "", time.Time{}, err
 		}
-		return oauth.KeepLink(ctx, rows, issuer, person, time.Now(), rand.Reader)
+		p, err := store.Principal(ctx, person)
+		if err != nil {
+			return "", time.Time{}, err
+		}
+		line, err := web.NewJournal(store, time.Now, rand.Reader).Line(ctx, oauth.LinkEvent(p.Member.Organization, person))
+		if err != nil {
+			return "", time.Time{}, err
+		}
+		return oauth.KeepLink(ctx, rows, issuer, person, time.Now(), rand.Reader, line)
 	}}).do(ctx, verb, in, out)
 }
 

@@ -179,8 +179,10 @@ func (b *builder) authorization() error {
 	if fetcher == nil {
 		fetcher = safehttp.New(safehttp.Options{})
 	}
+	journal := NewJournal(b.Store, b.Clock, b.Random)
+	journal.request, journal.source = b.ids.RequestID, b.ids.Source
 	b.oauth, err = oauth.NewServer(oauth.ServerDeps{
-		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: people, Fetcher: fetcher,
+		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: people, Fetcher: fetcher, Journal: journal,
 		Logger: b.Logger, Clock: b.Clock, Random: b.Random,
 	}, oauth.ServerOptions{
 		Issuer: b.Issuer, Resource: b.Audience, Name: "Buzón", Key: "buzon", Scopes: people.grantable(b.catalogue.Vocabulary),

@@ -147,6 +147,9 @@ func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Calle
 		Organization: claims.Organization, Scopes: i.vocabulary.Parse(claims.Scope), Role: inboxops.RoleOf(p.Member.Role),
 		Email: p.Member.Email, Expires: claims.ExpiresAt(),
 	}
+	if !claims.Only {
+		c.Own = c.Role
+	}
 	for _, access := range p.Workspaces {
 		w := op.Workspace{
 			ID: access.Workspace.ID, Slug: access.Workspace.Slug, Name: access.Workspace.Name, Role: inboxops.RoleOf(access.Role),
