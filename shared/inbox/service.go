@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
@@ -18,11 +19,14 @@ type Deps struct {
 	Templates   TemplateStore
 	Extractions ExtractionStore
 	Audit       AuditStore
+	Jobs        JobStore
+	JobQueue    JobQueue // nil: the outbox alone brings jobs to the worker
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
 	Now         func() time.Time
 	Rand        io.Reader
+	Sleep       func(context.Context, time.Duration) error // nil: it takes its time, or ends with the context
 }
 
 // Services are the operations of the domain, by resource.
@@ -35,14 +39,19 @@ type Services struct {
 	Templates   *Templates
 	Extractions *Extractions
 	Audits      *Audits
+	Jobs        *Jobs
 	Workspaces  *Workspaces
 }
 
-// New makes the services; every dependency is needed.
+// New makes the services; every dependency is needed but JobQueue and Sleep.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Rules == nil || d.Templates == nil || d.Extractions == nil || d.Audit == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Rules == nil || d.Templates == nil || d.Extractions == nil || d.Audit == nil || d.Jobs == nil ||
+		d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
+	}
+	if d.Sleep == nil {
+		d.Sleep = sleep
 	}
 	return &Services{
 		Inboxes:     &Inboxes{d},
@@ -53,6 +62,7 @@ func New(d Deps) (*Services, error) {
 		Templates:   &Templates{d},
 		Extractions: &Extractions{d},
 		Audits:      &Audits{d},
+		Jobs:        &Jobs{d},
 		Workspaces:  &Workspaces{d.Cursors},
 	}, nil
 }

@@ -22,7 +22,8 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	codes, _ := v.Bit(scopeCodesRead)
 	o := &operations{services: services, codes: codes}
 	c, err := op.NewCatalogue(v, slices.Concat(
-		o.session(), o.workspaces(), o.inboxes(), o.senders(), o.emails(), o.attachments(), o.rules(), o.extraction(), o.audit(),
+		o.session(), o.workspaces(), o.inboxes(), o.senders(), o.emails(), o.emailJobs(), o.attachments(),
+		o.rules(), o.extraction(), o.jobs(), o.audit(),
 	))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // op names the declaration
@@ -63,6 +64,9 @@ func (o *operations) actor(ctx context.Context) inbox.Actor {
 	}
 	t := op.TraceFrom(ctx)
 	a.Operation, a.Request, a.Source, a.By.Software = t.Operation, t.Request, t.Source, t.Software
+	if k := op.IdempotencyKeyFrom(ctx); k.ID != "" {
+		a.Key = keyOf(k)
+	}
 	if yes := op.ConfirmationFrom(ctx); yes != nil {
 		a.Confirmed = &inbox.Confirmation{Nonce: yes.NonceHash, Targets: yes.Targets, Expires: yes.Expires}
 	}

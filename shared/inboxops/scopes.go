@@ -19,6 +19,8 @@ const (
 	scopeExtractionRead  = "extraction:read"
 	scopeExtractionWrite = "extraction:write"
 	scopeExtractionRun   = "extraction:run"
+	scopeJobsRead        = "jobs:read"
+	scopeJobsWrite       = "jobs:write"
 )
 
 // Vocabulary is the closed list of scopes. Their order decides the bits of sealed and signed sets: append only.
@@ -46,9 +48,10 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: scopeExtractionRun, Description: "Extract data from emails."},
 		{Name: "keys:read", Description: "See API keys, never their secrets.", Reserved: true},
 		{Name: "keys:write", Description: "Create, rotate and revoke API keys.", Reserved: true},
-		{Name: "jobs:read", Description: "Follow long-running jobs."},
+		{Name: scopeJobsRead, Description: "Follow long-running jobs."},
 		{Name: scopeAuditRead, Description: "Read the audit log.", Reserved: true},
 		{Name: "usage:read", Description: "See usage and limits."},
 		{Name: scopeCodesRead, Description: "See one-time codes and links in emails; needs the role operator. Without it they are masked."},
+		{Name: scopeJobsWrite, Description: "Cancel long-running jobs."},
 	})
 }

@@ -39,6 +39,8 @@ var (
 	_ inbox.TemplateStore   = (*Store)(nil)
 	_ inbox.ExtractionStore = (*Store)(nil)
 	_ inbox.AuditStore      = (*Store)(nil)
+	_ inbox.JobStore        = (*Store)(nil)
+	_ inbox.KeyStore        = (*Store)(nil)
 )
 
 // New makes a Store. now stamps what no caller dates: tombstones and domains.

@@ -57,6 +57,8 @@ type Spec struct {
 	Idempotent  bool          // repeating the call has the same effect
 	Outward     bool          // something leaves the service; counted against the outward limit too
 	Audited     bool          // a read that is audited, as of a file; what is no read always is
+	Job         bool          // answers 202 with a job, which goes on after the reply
+	Secret      bool          // the reply carries a secret: it is never kept for a repetition
 	AnyTenant   bool          // acts on the organization or the caller, so no workspace is resolved
 	Status      int           // of success; 0 is 200
 	Errors      []apperr.Kind // beyond those that every operation can answer
