@@ -29,7 +29,7 @@ func TestCatalogueWithoutServices(t *testing.T) {
 		inboxes_set_sender_policy allowed_senders_list allowed_senders_upsert allowed_senders_delete allowed_senders_check
 		emails_list emails_get emails_update emails_release emails_delete emails_restore emails_reprocess attachments_list attachments_get
 		attachments_download_url rules_list rules_upsert rules_delete rules_test extraction_templates_list extraction_templates_upsert
-		extraction_templates_delete extractions_list jobs_list jobs_get jobs_cancel audit_events_list`)
+		extraction_templates_delete extractions_run extractions_list jobs_list jobs_get jobs_cancel audit_events_list`)
 	if !slices.Equal(names, want) {
 		t.Errorf("operations %v, want %v", names, want)
 	}

@@ -131,6 +131,17 @@ type templateInput struct {
 	ID string `path:"id" doc:"Id or slug."`
 }
 
+// ExtractionRun is the body of extractions_run.
+type ExtractionRun struct {
+	EmailIDs []string `json:"email_ids" minItems:"1" maxItems:"50"`
+	Template string   `json:"template" minLength:"1" maxLength:"63" doc:"Slug."`
+}
+
+type extractionsRunInput struct {
+	rest.RequiredKey
+	Body ExtractionRun
+}
+
 type extractionsListInput struct {
 	EmailID  string `query:"email_id" maxLength:"64"`
 	Template string `query:"template" maxLength:"63" doc:"Slug."`
@@ -202,6 +213,13 @@ func (o *operations) extraction() []op.Operation {
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.templatesAskDelete, o.templatesDelete),
 		rest.Define(op.Spec{
+			Name: inbox.KindExtract, Method: http.MethodPost, Path: "/extractions",
+			Title:       "Extract data from emails",
+			Description: "Starts a job that applies a template to emails. Follow it with jobs_get; extractions_list has the data.",
+			Scope:       scopeExtractionRun, Role: op.Operator, Effect: op.Write, Job: true,
+			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
+		}, o.extractionsRun),
+		rest.Define(op.Spec{
 			Name: "extractions_list", Method: http.MethodGet, Path: "/extractions",
 			Title:       "List extracted data",
 			Description: "What templates found, from the newest email on: data (untrusted), where each value stands, what is missing and why.",
@@ -260,4 +278,8 @@ func (o *operations) extractionsList(ctx context.Context, in *extractionsListInp
 		return nil, err //nolint:wrapcheck // the service names the step
 	}
 	return &ExtractionsOutput{ExtractionsBody{mapped(page.Rows, extractionOf), listMeta(page.Next, page.Window, page.Masked)}}, nil
+}
+
+func (o *operations) extractionsRun(ctx context.Context, in *extractionsRunInput) (*rest.StartedOutput, error) {
+	return started(o.services.Extractions.Run(ctx, o.actor(ctx), inbox.ExtractParams{Template: in.Body.Template, Emails: in.Body.EmailIDs}))
 }

@@ -81,8 +81,14 @@ type Rules interface {
 	HitRules(ctx context.Context, workspace string, rules []inbox.RuleRef)
 }
 
-// Extractions keeps what is extracted from mail.
+// Extractions keeps what is extracted from mail, and the mail that a job extracts from.
 type Extractions interface {
+	// Email reads one mail, deleted or not; the Body is nil unless asked for and kept in a row. not_found when there is none.
+	Email(ctx context.Context, workspace, id string, body bool) (inbox.Email, *inbox.Body, error)
+	// Attachments reads one page of what is known of a mail's attachments.
+	Attachments(ctx context.Context, r inbox.AttachmentRange) (rows []inbox.AttachmentRow, next string, err error)
+	// Hidden names the deleted inboxes of a workspace: their mail is out of reach.
+	Hidden(ctx context.Context, workspace string) (map[string]bool, error)
 	// Template finds an extraction template by id, deleted ones too; not_found when there is none.
 	Template(ctx context.Context, workspace, id string) (inbox.ExtractionTemplate, error)
 	// PutExtraction stores what was found, over an older extraction of the same mail and template. Repeating it changes nothing.

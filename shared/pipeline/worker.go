@@ -106,6 +106,9 @@ func NewWorker(deps WorkerDeps, opts WorkerOptions) (*Worker, error) {
 	if deps.Reprocess != nil {
 		w.handlers[inbox.KindReprocess] = JobFunc(w.reprocess)
 	}
+	if deps.Extractor != nil {
+		w.handlers[inbox.KindExtract] = JobFunc(w.extractions)
+	}
 	return w, nil
 }
 
