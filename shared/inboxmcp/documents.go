@@ -153,6 +153,7 @@ func failures() any {
 			reason{"declined", "A person was asked and said no: do not repeat unless they ask for it again."},
 			reason{"confirmation_outdated", "The target changed after the person was asked: call again, and they are asked again."},
 			reason{"not_quarantined", "Only a quarantined email can be released: read its status."},
+			reason{"rules_full", "As many rules as a workspace can have, or too large ones: join, shorten or delete some."},
 			reason{"zone_full", "Too many listed domains end alike: list the domain above them with kind subdomains."},
 			reason{"being_processed", "The email is being read for the first time: wait for its status."},
 			reason{"job_over", "The job has ended: read its result."},

@@ -46,7 +46,7 @@ func (w *world) destructives() map[string]destructive {
 		_, text := w.do("acme", "GET", "/inboxes/facturas/allowed-senders", "")
 		return strings.Contains(text, value)
 	}
-	return map[string]destructive{
+	return w.withRules(map[string]destructive{
 		"inboxes_upsert": {
 			body: `{"slug":"facturas","retention_days":7}`, act: id, words: "Keep the mail of inbox facturas for 7 days instead of for ever",
 			gone: func() bool { return w.data("acme", "GET", "/inboxes/facturas", "", 200)["retention_days"] != nil },
@@ -90,7 +90,7 @@ func (w *world) destructives() map[string]destructive {
 				return w.data("acme", "GET", "/emails/"+mail.ID+"?include_deleted=true", "", 200)["deleted_at"] != nil
 			},
 		},
-	}
+	})
 }
 
 // inside runs an operation's route for a caller of MCP.
@@ -212,7 +212,7 @@ func TestUpsertOfTheHandshakeEra(t *testing.T) {
 
 func TestSessionNamesWhatAsks(t *testing.T) {
 	w := newWorld(t)
-	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess", "blind": "", "viewer": ""} {
+	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess rules_upsert rules_delete extraction_templates_delete", "blind": "", "viewer": ""} {
 		var names []string
 		for _, name := range w.data(who, "GET", "/session", "", 200)["confirmed_tools"].([]any) {
 			names = append(names, name.(string))
