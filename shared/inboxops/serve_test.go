@@ -87,7 +87,9 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	segments, err := optool.ParseSegments(inboxops.Tools())
 	w.must(err)
-	w.tools, err = optool.New(c, w.api, segments, optool.Options{BasePath: "/api/v1"})
+	w.tools, err = optool.New(c, w.api, segments, optool.Options{
+		BasePath: "/api/v1", JobRead: inboxops.JobRead, JobCancel: inboxops.JobCancel,
+	})
 	w.must(err)
 	w.seed(c.Vocabulary)
 	return w

@@ -56,7 +56,7 @@ func (s *Store) StartJob(ctx context.Context, j inbox.Job, act inbox.Act) error 
 		}
 		var b batch
 		b.startJob(j)
-		b.act(act, j.ID, nil, nil, targetsOf(j)...)
+		b.act(act, j.ID, nil, j, targetsOf(j)...)
 		err := s.commit(ctx, &b)
 		if err == nil {
 			return nil
@@ -94,7 +94,7 @@ func (s *Store) StartEmailJob(
 		var b batch
 		b.startJob(j)
 		b.check(mailKey(ws, id, docSort), store.RevisionIs(revision))
-		b.act(act, j.ID, nil, nil, targetsOf(j)...)
+		b.act(act, j.ID, nil, j, targetsOf(j)...)
 		err = s.commit(ctx, &b)
 		if err == nil {
 			return j, nil
@@ -158,7 +158,7 @@ func (s *Store) UpdateJob(ctx context.Context, ws, id string, act inbox.Act, cha
 		}
 		var b batch
 		next = b.changeJob(next, revision)
-		b.act(act, id, nil, nil)
+		b.act(act, id, old, next)
 		err = s.commit(ctx, &b)
 		if err == nil {
 			return next, nil
