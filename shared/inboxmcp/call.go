@@ -22,6 +22,10 @@ const (
 	toolUpdate      = "emails_update"
 	toolAttachments = "attachments_list"
 	toolAttachment  = "attachments_get"
+	toolRules       = "rules_list"
+	toolRuleTest    = "rules_test"
+	toolTemplates   = "extraction_templates_list"
+	toolExtractions = "extractions_list"
 )
 
 // reply is what an operation answered, as it is on every surface.

@@ -47,7 +47,9 @@ pointers): in tools and resources they point into the JSON that came back ("" is
 - Files: attachments_list, attachments_get; attachments_download_url gives an address for 5 minutes.
 - Who wrote: trust and trust_reasons of an email say how far From is to be believed; buzon://inbox/statuses explains the levels.
 - Held back: emails_list with status=quarantined; emails_release lets one go, allowed_senders_upsert lets a sender in.
-- Ready-made requests: prompts triage_inbox, summarize_thread, summarize_email.
+- What happens by itself: rules_list; rules_test says what rules would do with an email and why; rules_upsert changes them.
+- Data in mail: extraction_templates_list, extractions_run, extractions_list; emails_get with include extractions.
+- Ready-made requests: prompts triage_inbox, summarize_thread, summarize_email, extract_fields, draft_rule.
 
 ## Doing work
 1. List with handled=false. 2. Read what the summary does not settle. 3. emails_update adds labels, sets the category.

@@ -144,6 +144,7 @@ func (w *world) seed(v *op.Vocabulary) {
 	caller("scopeless", orgA, op.Owner, 0, wsA)
 	caller("roleless", orgA, op.NoRole, all, wsA)
 	caller("two", orgA, op.Owner, all, wsA, wsA2)
+	caller("ruler", orgA, op.Admin, all|v.Parse("rules:write extraction:write extraction:run"), wsA)
 	caller("globex", orgB, op.Owner, all, wsB)
 	for org, name := range map[string]string{orgA: "acme", orgB: "globex"} {
 		w.must(w.store.CreateOrganization(w.Context(), inbox.Organization{ID: org, Slug: name, Name: name}))
