@@ -12,6 +12,7 @@ type API struct {
 	KeySet         Secret // name of the secret that holds the signing keys; empty when emulated
 	AWS            AWS    // zero when emulated
 	Rates          Rates
+	Waits          int      // calls that may wait for mail at once
 	AllowedOrigins []string // canonical
 	PublicDiscover bool     // server/discover without a token
 }
@@ -21,9 +22,12 @@ func LoadAPI(getenv Getenv) (*API, error) {
 	r := &reader{getenv: getenv}
 	c := &API{Emulated: r.emulated(), AllowedOrigins: r.origins(), PublicDiscover: r.flag(varPublicDiscover)}
 	c.Rates = r.rates(c.Emulated)
+	concurrency := localConcurrency
 	if !c.Emulated {
+		concurrency = deployedConcurrency
 		r.deployed(c)
 	}
+	c.Waits = r.waits(concurrency)
 	if err := r.err(); err != nil {
 		return nil, err
 	}

@@ -47,6 +47,7 @@ const (
 	varDemo           = "BUZON_DEMO"
 	varRate           = "BUZON_RATE_PER_MINUTE"
 	varOutward        = "BUZON_OUTWARD_PER_MINUTE"
+	varConcurrency    = "BUZON_CONCURRENCY"
 	varOrigins        = "BUZON_ALLOWED_ORIGINS"
 	varTLSCert        = "BUZON_SMTP_TLS_CERT"
 	varTLSKey         = "BUZON_SMTP_TLS_KEY"

@@ -42,7 +42,7 @@ func TestLocalDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Local{HTTPAddr: "127.0.0.1:8080", SMTPAddr: "127.0.0.1:2525", DataDir: ".buzon", SMTPDomain: "localhost", Rates: Rates{600, 60}}
+	want := &Local{HTTPAddr: "127.0.0.1:8080", SMTPAddr: "127.0.0.1:2525", DataDir: ".buzon", SMTPDomain: "localhost", Rates: Rates{600, 60}, Waits: 10}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v, want %+v", c, want)
 	}
@@ -51,12 +51,12 @@ func TestLocalDefaults(t *testing.T) {
 func TestLocalAllSet(t *testing.T) {
 	c, err := LoadLocal(env(varHTTPAddr, "[::1]:0", varSMTPAddr, "0.0.0.0:25", varDataDir, "/var/lib/buzon", varPublicURL, "http://LOCALHOST:80/",
 		varDemo, "1", varRate, "0", varOutward, "5", varOrigins, "https://App.example, http://localhost:3000 https://app.example:443",
-		varTLSCert, "c.pem", varTLSKey, "k.pem", varSMTPDomain, "MX.example.com", varPublicDiscover, "true", varStore, "embedded"))
+		varTLSCert, "c.pem", varTLSKey, "k.pem", varSMTPDomain, "MX.example.com", varPublicDiscover, "true", varStore, "embedded", varConcurrency, "200"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &Local{
-		HTTPAddr: "[::1]:0", SMTPAddr: "0.0.0.0:25", DataDir: "/var/lib/buzon", PublicURL: "http://localhost", Demo: true, Rates: Rates{0, 5},
+		HTTPAddr: "[::1]:0", SMTPAddr: "0.0.0.0:25", DataDir: "/var/lib/buzon", PublicURL: "http://localhost", Demo: true, Rates: Rates{0, 5}, Waits: 20,
 		AllowedOrigins: []string{"https://app.example", "http://localhost:3000"}, SMTPTLSCert: "c.pem", SMTPTLSKey: "k.pem",
 		SMTPDomain: "mx.example.com", PublicDiscover: true,
 	}
@@ -171,7 +171,7 @@ func TestEmulationWins(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", switchOn, err)
 		}
-		want := &API{Emulated: true, Rates: Rates{0, 60}, PublicDiscover: true}
+		want := &API{Emulated: true, Rates: Rates{0, 60}, Waits: 10, PublicDiscover: true}
 		if !reflect.DeepEqual(c, want) {
 			t.Errorf("%s: %+v, want %+v", switchOn, c, want)
 		}

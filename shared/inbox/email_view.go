@@ -63,15 +63,21 @@ func (s *Emails) Get(ctx context.Context, a Actor, id string, r EmailRead) (Emai
 	if err := r.check(a); err != nil {
 		return EmailView{}, err
 	}
-	texts := slices.DeleteFunc(slices.Clone(r.Include), func(name string) bool { return name == ViewExtractions })
-	e, body, err := s.d.email(ctx, a, id, len(texts) > 0)
+	e, body, err := s.d.email(ctx, a, id, len(r.texts()) > 0)
 	if err != nil {
 		return EmailView{}, err
 	}
 	if !e.DeletedAt.IsZero() && !r.IncludeDeleted {
 		return EmailView{}, NoEmail()
 	}
+	return s.show(ctx, a, e, body, r)
+}
+
+// show is a mail as the caller may see it, with the texts that it asked for.
+func (s *Emails) show(ctx context.Context, a Actor, e Email, body *Body, r EmailRead) (EmailView, error) {
 	v := view(a, e)
+	texts := r.texts()
+	var err error
 	if len(texts) < len(r.Include) {
 		if v.Extractions, err = s.d.extractionsOf(ctx, a, e); err != nil {
 			return EmailView{}, err
@@ -85,6 +91,11 @@ func (s *Emails) Get(ctx context.Context, a Actor, id string, r EmailRead) (Emai
 	}
 	v.read(a, SecretsOf(e).Masker(), *body, r)
 	return v, nil
+}
+
+// texts are those of Include that are texts.
+func (r EmailRead) texts() []string {
+	return slices.DeleteFunc(slices.Clone(r.Include), func(name string) bool { return name == ViewExtractions })
 }
 
 func (r *EmailRead) check(a Actor) error {

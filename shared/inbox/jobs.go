@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -259,16 +258,4 @@ func (s *Jobs) Cancel(ctx context.Context, a Actor, id string) (Job, error) {
 
 func jobOver(s JobStatus) *apperr.Error {
 	return apperr.New(apperr.Conflict, "job_over", "This job is over: "+string(s)+".", "Call jobs_get for its result or error.")
-}
-
-// sleep is the Sleep of Deps that leaves it out.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return errors.New("inbox: the wait was ended")
-	case <-t.C:
-		return nil
-	}
 }

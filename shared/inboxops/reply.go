@@ -68,6 +68,10 @@ func mapped[A, B any](in []A, f func(A) B) []B {
 	return out
 }
 
+func seconds(p rest.Patch[int]) inbox.Field[time.Duration] {
+	return inbox.Field[time.Duration]{Present: p.Present, Null: p.Null, Value: time.Duration(p.Value) * time.Second}
+}
+
 func field[T any](p rest.Patch[T]) inbox.Field[T] {
 	return inbox.Field[T]{Present: p.Present, Null: p.Null, Value: p.Value}
 }

@@ -12,6 +12,7 @@ const (
 	scopeAttachmentsRead = "attachments:read"
 	scopeSendersRead     = "senders:read"
 	scopeSendersWrite    = "senders:write"
+	scopeUsageRead       = "usage:read"
 	scopeAuditRead       = "audit:read"
 	scopeCodesRead       = "codes:read"
 	scopeRulesRead       = "rules:read"
@@ -50,7 +51,7 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: "keys:write", Description: "Create, rotate and revoke API keys.", Reserved: true},
 		{Name: scopeJobsRead, Description: "Follow long-running jobs."},
 		{Name: scopeAuditRead, Description: "Read the audit log.", Reserved: true},
-		{Name: "usage:read", Description: "See usage and limits."},
+		{Name: scopeUsageRead, Description: "See usage and limits."},
 		{Name: scopeCodesRead, Description: "See one-time codes and links in emails; needs the role operator. Without it they are masked."},
 		{Name: scopeJobsWrite, Description: "Cancel long-running jobs."},
 	})

@@ -65,7 +65,9 @@ func (s *Store) reprocessOnce(
 		}
 	}
 	b.replace(mailKey(next.Workspace, next.ID, docSort), revision, next)
-	b.reindex(old, next)
+	if err := s.reindex(ctx, &b, old, next, nil); err != nil {
+		return old, next, err
+	}
 	encoded, err := json.Marshal(result)
 	if err != nil {
 		return old, next, fmt.Errorf("result of %s: %w", job.ID, err)

@@ -49,7 +49,7 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 		Engine: e.Engine, Seal: e.Seal, Permanent: e.Seal, Keys: e.Keys, Logger: log, Clock: time.Now, Random: rand.Reader, RequestID: requestID,
 	}, web.Options{
 		Origin: e.Origin, Issuer: e.Issuer, Audience: e.Audience, Development: true, AllowedOrigins: cfg.AllowedOrigins,
-		PublicDiscover: cfg.PublicDiscover, PerMinute: cfg.Rates.PerMinute, OutwardMinute: cfg.Rates.OutwardPerMinute, Version: build,
+		PublicDiscover: cfg.PublicDiscover, PerMinute: cfg.Rates.PerMinute, OutwardMinute: cfg.Rates.OutwardPerMinute, MaxWaits: cfg.Waits, Version: build,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("api: %w", err), e.Close())

@@ -64,6 +64,7 @@ type Options struct {
 	LocalHosts     bool // a local process
 	PublicDiscover bool
 	PerMinute      int              // requests a grant; 0: not limited
+	MaxWaits       int              // calls that may wait for mail at once; 0: the domain's default
 	OutwardMinute  int              // of them, operations that let something out; 0: not limited
 	Version        string           // of the build
 	Upstream       *upstream.Config // where people may sign in too; nil: nowhere
@@ -139,6 +140,7 @@ func (b *builder) domain() error {
 	services, err := inbox.New(inbox.Deps{
 		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store,
 		Rules: b.Store, Templates: b.Store, Extractions: b.Store, Audit: b.Store, Jobs: b.Store, JobQueue: jobs,
+		Threads: b.Store, Work: b.Store, Waiting: b.Store, Usage: b.Store, Rates: rates{b}, MaxWaits: b.MaxWaits,
 		Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
@@ -315,6 +317,15 @@ func missing(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNotFound)
 	_, _ = io.WriteString(w, `{"type":"about:blank","title":"Not Found","status":404,"kind":"not_found","code":"not_found",`+
 		`"detail":"There is nothing at this path.","fixes":["Send MCP requests to /mcp.","See /api/v1/openapi.json for the REST API."]}`)
+}
+
+// rates tells operations what the limiter, which is made after them, has counted.
+type rates struct{ *builder }
+
+// Rate is the state of a grant.
+func (r rates) Rate(ctx context.Context, grant string) (inbox.RateState, bool) {
+	l := r.limiter.Peek(ctx, grant)
+	return inbox.RateState{PerMinute: l.Limit, Remaining: l.Remaining, Reset: l.Reset}, l.Limit > 0
 }
 
 // restLimiter is the limiter as the REST room asks for it: the same counters on both surfaces.
