@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +20,7 @@ type readyRule struct {
 
 type readyCondition struct {
 	Condition
-	pattern *regexp.Regexp
+	pattern readyPattern
 	number  int64
 	lower   string
 }
@@ -36,7 +35,7 @@ func NewRuleSet(rules []Rule) (*RuleSet, error) {
 			one := readyCondition{Condition: c, lower: strings.ToLower(c.Value)}
 			switch {
 			case c.Op == OpMatches:
-				pattern, n, err := compilePattern("value", c.Value)
+				pattern, n, err := newReadyPattern(c.Value)
 				if err != nil {
 					return nil, fmt.Errorf("rule %s: %w", r.ID, err)
 				}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -319,6 +320,35 @@ func TestRulesAreDeterministic(t *testing.T) {
 		}
 		if m.Email.Flags[0] == "loop" && len(a.Notify) > 0 {
 			t.Fatalf("a loop is told of: %+v", a)
+		}
+	}
+}
+
+// A pattern matches what package regexp says it matches, whatever was looked for before it.
+func TestPatternsAreRegexps(t *testing.T) {
+	patterns := []string{
+		"invoice", "(?i)invoice", "(?i)kiss", "(?i)(kiss)+x?", "a(?i)B", "(a|b)c", "(?i)a|b", "x*", "(?i)(ab){2,}", "(?i)(ab){0,2}", "é", "(?i)é", "^(?i)s$", "[k]iss",
+		"(?i)[^a]s", "a.c", `\bno\b`, "(?i)st\\.", "\ufffd", "(?U)a+", "(?s)a.b", "", "(?i:inv)oice",
+	}
+	texts := []string{
+		"", "invoice", "INVOICE", "an InVoice.", "kiss", "Kiss", "\u212aiss", "ki\u017f\u017f", "KI\u017fSx", "ab", "ABab", "abAB", "aB", "ac", "bc", "é", "É", "s", "\u017f", "\u212a",
+		"no", "a no b", "st.", "\u017ft.", "\xff", "a\xffc", "a\nb", "aaa", "\xe2\x84", "invOICE",
+	}
+	for _, p := range patterns {
+		plain, err := regexp.Compile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p == "" {
+			continue // is no pattern of a rule
+		}
+		for _, text := range texts {
+			m := invoiceMail()
+			m.Text = text
+			o := run(t, m, ruleOf(inbox.MatchAll, inbox.Condition{Field: "text", Op: "matches", Value: p}))
+			if got, want := len(o.Matched) == 1, plain.MatchString(text); got != want {
+				t.Errorf("%q in %q: %v, want %v", p, text, got, want)
+			}
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (c *readyCondition) text(v *ruleView, s string) bool {
 	case OpContains:
 		return strings.Contains(v.lowered(s), c.lower)
 	case OpMatches:
-		return c.pattern.MatchString(v.head(s, v.window))
+		return c.pattern.matches(v.head(s, v.window), v.lowered)
 	}
 	return false
 }
