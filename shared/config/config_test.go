@@ -203,6 +203,7 @@ func TestAPIRefuses(t *testing.T) {
 		{"nothing", env(), []string{varRegion, varKeyID, varSecret, varCoreTable, varEphemeralTable, varBucket, varRootSecrets, varKeySet}},
 		{"no limit on Lambda", env(append(names, varRate, "0", varLambda, "on-demand")...), []string{varRate}},
 		{"emulator that is a typo", env(append(names, varEmulator, "on")...), []string{varEmulator}},
+		{"invoke mode in lower case", env(append(names, varInvokeMode, "response_stream")...), []string{varInvokeMode}},
 		{"URL with a path", env(append(names, varPublicURL, "https://h.example/live")...), []string{varPublicURL}},
 		{"one table for both", env(append(names, varEphemeralTable, "buzon-core")...), []string{varEphemeralTable}},
 		{"a table that is an address", env(append(names, varCoreTable, "dynamodb.eu-west-1.amazonaws.com/x")...), []string{varCoreTable}},
@@ -222,6 +223,9 @@ func TestAPIRefuses(t *testing.T) {
 // TestDeployed reads what the template and Lambda set, and prints none of the keys.
 func TestDeployed(t *testing.T) {
 	c, err := LoadAPI(env(append(deployedNames(), varLambda, "on-demand", varSession, "session-token")...))
+	if streamed, err := LoadAPI(env(append(deployedNames(), varInvokeMode, "RESPONSE_STREAM")...)); err != nil || !streamed.Stream || c.Stream {
+		t.Errorf("RESPONSE_STREAM: %+v, %v", streamed, err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

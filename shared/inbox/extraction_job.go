@@ -48,5 +48,5 @@ func (s *Extractions) Run(ctx context.Context, a Actor, p ExtractParams) (Job, e
 			return Job{}, err
 		}
 	}
-	return s.d.startJob(ctx, a, JobSpec{Kind: KindExtract, Scope: "extraction:run", Role: RoleOperator, Target: target, Params: p})
+	return (&Jobs{s.d}).Start(ctx, a, JobSpec{Kind: KindExtract, Scope: "extraction:run", Role: RoleOperator, Target: target, Params: p})
 }

@@ -19,12 +19,12 @@ type Deps struct {
 	Templates   TemplateStore
 	Extractions ExtractionStore
 	Audit       AuditStore
-	Jobs        JobStore
-	JobQueue    JobQueue // nil: the outbox alone brings jobs to the worker
 	Threads     ThreadStore
 	Work        WorkStore
 	Waiting     WaitStore
 	Usage       UsageStore
+	Jobs        JobStore
+	JobQueue    JobQueue // nil: the outbox alone brings jobs to the worker
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
