@@ -10,12 +10,10 @@ import (
 	"github.com/buzon-mail/buzon/shared/op"
 )
 
-// binding is what Define leaves in an operation: the typed handler, closed over, in the two forms in which huma takes it.
+// binding is what Define leaves in an operation: the typed handler, closed over, in the form in which huma takes it. Its output is opaque
+// there: huma is generic in it, and a second instance for documents alone would cost each operation 10 KB of every function that serves.
 type binding struct {
-	// serve registers the operation for serving only: the output is opaque, so no output schema is built.
-	serve func(api huma.API, o huma.Operation)
-	// describe registers the operation with its full schemas, for documents.
-	describe func(api huma.API, o huma.Operation)
+	register func(api huma.API, o huma.Operation)
 }
 
 // nothing is the output that huma sees: results and errors pass it by, in the call.
@@ -57,8 +55,7 @@ func define[I, O any](
 		Output: reflect.TypeFor[O](),
 		Asks:   question != nil,
 		Binding: &binding{
-			serve:    func(api huma.API, o huma.Operation) { huma.Register(api, o, pass(question, handle)) },
-			describe: func(api huma.API, o huma.Operation) { huma.Register(api, o, handle) },
+			register: func(api huma.API, o huma.Operation) { huma.Register(api, o, pass(question, handle)) },
 		},
 	}
 }

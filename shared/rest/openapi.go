@@ -37,7 +37,9 @@ func OpenAPI(catalogue *op.Catalogue, options Options) (doc []byte, err error) {
 		if err := checkInput(o.Input); err != nil {
 			return nil, fmt.Errorf("rest: %s: %w", o.Name, err)
 		}
-		b.describe(d, d.operation(&o))
+		h := d.operation(&o)
+		d.succeed(&h, &o)
+		b.register(d, h)
 	}
 	raw, err := json.Marshal(d.document)
 	if err != nil {
@@ -133,6 +135,26 @@ func (d *describer) operation(o *op.Operation) huma.Operation {
 		d.respond(&h, kind)
 	}
 	return h
+}
+
+// succeed describes the reply. huma sees none: see binding.
+func (d *describer) succeed(h *huma.Operation, o *op.Operation) {
+	registry := d.document.Components.Schemas
+	r := &huma.Response{Description: http.StatusText(o.Status), Headers: map[string]*huma.Param{}}
+	for i := range o.Output.NumField() {
+		f := o.Output.Field(i)
+		name := f.Tag.Get("header")
+		switch {
+		case f.Name == "Body":
+			r.Content = map[string]*huma.MediaType{"application/json": {Schema: huma.SchemaFromField(registry, f, o.Name+"Response")}}
+		case name != "":
+			if reflect.PointerTo(f.Type).Implements(reflect.TypeFor[fmt.Stringer]()) {
+				f.Type = reflect.TypeFor[string]()
+			}
+			r.Headers[name] = &huma.Header{Schema: huma.SchemaFromField(registry, f, o.Name+name)}
+		}
+	}
+	h.Responses[strconv.Itoa(o.Status)] = r
 }
 
 // kindsOf lists what an operation can answer besides success.
