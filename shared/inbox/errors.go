@@ -19,6 +19,10 @@ var (
 	ErrZoneFull = errors.New("inbox: too many domains that end alike")
 	// ErrRulesFull: the rules of a workspace are more than one row can hold.
 	ErrRulesFull = errors.New("inbox: too many rules")
+	// ErrWebhookName: another webhook of the workspace has this name, deleted or not.
+	ErrWebhookName = errors.New("inbox: webhook name taken")
+	// ErrTooManyWebhooks: as many webhooks as a workspace can have.
+	ErrTooManyWebhooks = errors.New("inbox: too many webhooks")
 )
 
 // NoInbox is the one answer for an inbox that is missing, deleted or another tenant's.
@@ -58,6 +62,17 @@ func NoRule() *apperr.Error {
 func NoTemplate() *apperr.Error {
 	return apperr.New(apperr.NotFound, "", "There is no such extraction template.",
 		"Call extraction_templates_list for those of this workspace.")
+}
+
+// NoWebhook is the one answer for a webhook that is missing, deleted or another tenant's.
+func NoWebhook() *apperr.Error {
+	return apperr.New(apperr.NotFound, "", "There is no such webhook.", "Call webhooks_list for the webhooks of this workspace.")
+}
+
+// NoDelivery is the one answer for a delivery that is missing, over a month old or another tenant's.
+func NoDelivery() *apperr.Error {
+	return apperr.New(apperr.NotFound, "", "There is no such delivery.",
+		"Call webhook_deliveries_list; deliveries are kept for 30 days.")
 }
 
 func staleVersion(current uint64) *apperr.Error {

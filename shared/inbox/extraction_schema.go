@@ -231,7 +231,7 @@ func (p *schemaParser) enum(where string, m map[string]json.RawMessage, v *value
 		if text {
 			var s string
 			_ = json.Unmarshal(raw, &s) // it was decoded once
-			literal = quoted(s)
+			literal = jsonText(s)
 		}
 		v.enum = append(v.enum, literal)
 	}
@@ -301,7 +301,7 @@ func number(literal string) *big.Rat {
 	return r
 }
 
-func quoted(s string) string {
+func jsonText(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -368,7 +368,7 @@ func (v *valueSchema) textual(s string) string {
 		return "not a date"
 	case v.pattern != nil && !v.pattern.MatchString(s):
 		return "the pattern does not match"
-	case len(v.enum) > 0 && !slices.Contains(v.enum, quoted(s)):
+	case len(v.enum) > 0 && !slices.Contains(v.enum, jsonText(s)):
 		return "not among the values allowed"
 	}
 	return ""

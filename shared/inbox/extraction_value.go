@@ -27,7 +27,7 @@ func (r *readyTemplate) read(kind valueKind, s *valueSchema, p place) reading {
 		if text == "" || utf8.RuneCountInString(text) > maxFieldText {
 			return reading{}
 		}
-		return reading{literal: json.RawMessage(quoted(text)), end: p.end - p.start}
+		return reading{literal: json.RawMessage(jsonText(text)), end: p.end - p.start}
 	case kindNumber, kindInteger:
 		v = readNumber(text, r.template.Decimal, kind == kindInteger)
 	case kindDate:

@@ -170,10 +170,8 @@ func checkActions(location string, list []Action) error {
 		switch a.Type {
 		case ActAddLabel, ActRemoveLabel, ActCategory:
 			err = checkLabel(place+".value", a.Value)
-		case ActExtract:
+		case ActExtract, ActNotify:
 			err = checkSlug(place+".value", a.Value)
-		case ActNotify:
-			err = checkLabel(place+".value", a.Value)
 		case ActQuarantine, ActHandled:
 			if a.Value != "" {
 				err = invalid(place+".value", "none for "+a.Type)

@@ -111,11 +111,14 @@ const (
 	WithheldLabels    = "labels_full"
 	WithheldCategory  = "category_set" // by a rule before, or by an operation
 	WithheldRan       = "ran_before"   // this version of the rule told of this mail already
-	WithheldExtracts  = "too_many"
+	WithheldMany      = "too_many"
 )
 
-// maxExtracts is how many templates rules extract from one mail.
-const maxExtracts = 3
+// What rules want of one mail at most.
+const (
+	maxExtracts = 3 // templates
+	maxNotified = 10
+)
 
 // Run evaluates the rules in their order. It is pure: the same rules and mail give the same outcome. explain asks for Steps;
 // then every condition is judged, also where the first one settles it.
@@ -204,7 +207,7 @@ func withheld(a Action, m RuleMail, o RuleOutcome, ref RuleRef) string {
 		}
 	case ActExtract:
 		if len(o.Extract) >= maxExtracts && !o.extracts(a.Value) {
-			return WithheldExtracts
+			return WithheldMany
 		}
 	case ActNotify:
 		switch {
@@ -212,6 +215,8 @@ func withheld(a Action, m RuleMail, o RuleOutcome, ref RuleRef) string {
 			return WithheldAutomatic
 		case slices.Contains(m.Email.Rules, ref):
 			return WithheldRan
+		case len(o.Notify) >= maxNotified:
+			return WithheldMany
 		}
 	}
 	if m.Held && (a.Type == ActExtract || a.Type == ActNotify || a.Type == ActHandled) {

@@ -18,6 +18,8 @@ type Deps struct {
 	Rules       RuleStore
 	Templates   TemplateStore
 	Extractions ExtractionStore
+	Webhooks    WebhookStore
+	Deliveries  DeliveryStore
 	Audit       AuditStore
 	Threads     ThreadStore
 	Work        WorkStore
@@ -28,8 +30,12 @@ type Deps struct {
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
-	Now         func() time.Time
-	Rand        io.Reader
+	// WebhookSecrets seals signing secrets. They live as long as their webhooks, so its root is not rotated.
+	WebhookSecrets Sealer
+	Receivers      Receivers
+	SecretPages    SecretPages
+	Now            func() time.Time
+	Rand           io.Reader
 
 	Rates    Rates                                      // what grants have left; nil: calls are not limited
 	MaxWaits int                                        // that may wait for mail at once, of all grants; 0: DefaultWaits
@@ -48,8 +54,10 @@ type Services struct {
 	Rules       *Rules
 	Templates   *Templates
 	Extractions *Extractions
-	Audits      *Audits
+	Webhooks    *Webhooks
+	Deliveries  *Deliveries
 	Jobs        *Jobs
+	Audits      *Audits
 	Workspaces  *Workspaces
 	Threads     *Threads
 	Work        *Work
@@ -65,6 +73,9 @@ func New(d Deps) (*Services, error) {
 		d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
+	if d.Webhooks == nil || d.Deliveries == nil || d.WebhookSecrets == nil || d.Receivers == nil || d.SecretPages == nil {
+		return nil, errors.New("inbox: a dependency of webhooks is missing")
+	}
 	if d.MaxWaits == 0 {
 		d.MaxWaits = DefaultWaits
 	}
@@ -79,8 +90,10 @@ func New(d Deps) (*Services, error) {
 		Rules:       &Rules{d},
 		Templates:   &Templates{d},
 		Extractions: &Extractions{d},
-		Audits:      &Audits{d},
+		Webhooks:    &Webhooks{d},
+		Deliveries:  &Deliveries{d},
 		Jobs:        &Jobs{d},
+		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d.Cursors},
 		Threads:     &Threads{d},
 		Work:        &Work{d},

@@ -28,6 +28,11 @@ const (
 	toolRuleTest    = "rules_test"
 	toolTemplates   = "extraction_templates_list"
 	toolExtractions = "extractions_list"
+	toolWebhooks    = "webhooks_list"
+	toolWebhook     = "webhooks_get"
+	toolDeliveries  = "webhook_deliveries_list"
+	toolDelivery    = "webhook_deliveries_get"
+	toolRetry       = "webhook_deliveries_retry"
 )
 
 // reply is what an operation answered, as it is on every surface.

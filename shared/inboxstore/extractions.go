@@ -63,18 +63,26 @@ func (s *Store) withoutDeleted(ctx context.Context, ws string, items []store.Ite
 func (s *Store) PutExtraction(ctx context.Context, e inbox.Extraction) error {
 	at := key(extractionsPartition(e.Workspace, ""), e.Key())
 	for range attempts {
-		old, revision, _, err := find[inbox.Extraction](ctx, s, at)
+		old, revision, found, err := find[inbox.Extraction](ctx, s, at)
 		if err != nil {
 			return failed("extraction "+e.ID, err)
 		}
-		if old.Version > e.Version {
+		if old.Version > e.Version || found && sameExtraction(old, e) { // a run that was repeated
 			return nil
 		}
 		var b batch
 		b.upsert(at, revision, e)
 		b.set(key(extractionsPartition(e.Workspace, e.Template), e.Key()), e)
+		told, err := s.events(ctx, &b, e.Workspace, func() ([]inbox.Event, error) {
+			event, err := inbox.ExtractionEvent(e)
+			return []inbox.Event{event}, err //nolint:wrapcheck // it names the event
+		})
+		if err != nil {
+			return failed("event of extraction "+e.ID, err)
+		}
 		err = s.commit(ctx, &b)
 		if err == nil {
+			s.told(ctx, told)
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
@@ -82,4 +90,11 @@ func (s *Store) PutExtraction(ctx context.Context, e inbox.Extraction) error {
 		}
 	}
 	return inbox.Busy()
+}
+
+// sameExtraction reports whether two differ only in when they were made.
+func sameExtraction(a, b inbox.Extraction) bool {
+	a.ExtractedAt = b.ExtractedAt
+	same, err := equal(a, b)
+	return err == nil && same
 }

@@ -36,6 +36,8 @@ type WorkerDeps struct {
 	// Extractor and Extractions are needed together; nil: nothing is extracted.
 	Extractor   inbox.Extractor
 	Extractions Extractions
+	// Tell gives out events and sends deliveries to webhooks, by their ids; nil: there are none.
+	Tell func(ctx context.Context, id string, attempt int) error
 
 	Jobs      Jobs                  // nil: no jobs are run
 	Handlers  map[string]JobHandler // by the kind of the job; a job of a kind that is not here fails
@@ -127,6 +129,8 @@ func (w *Worker) Handle(ctx context.Context, id string, attempt int) (err error)
 		return w.intake(ctx, id, attempt)
 	case strings.HasPrefix(id, prefixEmail):
 		return w.mail(ctx, id, attempt, origin{})
+	case w.deps.Tell != nil && (strings.HasPrefix(id, prefixEvent) || strings.HasPrefix(id, prefixDelivery)):
+		return w.deps.Tell(ctx, id, attempt)
 	case strings.HasPrefix(id, prefixJob):
 		return w.job(ctx, id, attempt)
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/buzon-mail/buzon/shared/op"
 )
 
-// binding is what Define leaves in an operation: the typed handler, closed over, in the form in which huma takes it. Its output is opaque
-// there: huma is generic in it, and a second instance for documents alone would cost each operation 10 KB of every function that serves.
+// binding is what Define leaves in an operation: the typed handler, closed over, in the form in which huma takes it. The output is
+// opaque to huma: serving builds no schema of it, and huma's Register, which the linker holds once for each pair of types, is there
+// once for each operation. The describer reads the output by reflection.
 type binding struct {
 	register func(api huma.API, o huma.Operation)
 }
@@ -50,13 +51,11 @@ func define[I, O any](
 		spec.Status = http.StatusOK
 	}
 	return op.Operation{
-		Spec:   spec,
-		Input:  reflect.TypeFor[I](),
-		Output: reflect.TypeFor[O](),
-		Asks:   question != nil,
-		Binding: &binding{
-			register: func(api huma.API, o huma.Operation) { huma.Register(api, o, pass(question, handle)) },
-		},
+		Spec:    spec,
+		Input:   reflect.TypeFor[I](),
+		Output:  reflect.TypeFor[O](),
+		Asks:    question != nil,
+		Binding: &binding{func(api huma.API, o huma.Operation) { huma.Register(api, o, pass(question, handle)) }},
 	}
 }
 
