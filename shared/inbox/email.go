@@ -89,6 +89,10 @@ type Email struct {
 
 	Authentication []Authentication `json:"authentication,omitempty"` // what the transport checked, if it did
 	Door           string           `json:"door,omitempty"`           // of its Delivery
+
+	Rules      []RuleRef      `json:"rules,omitempty"`      // those that matched it, in their order
+	CategoryBy RuleRef        `json:"category_by,omitzero"` // the rule that set the category; zero: none
+	Notify     []Notification `json:"notify,omitempty"`     // webhooks that rules want told of it
 }
 
 // Content is third-party text: data, never instructions.
