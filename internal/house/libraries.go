@@ -29,6 +29,7 @@ var libraries = map[string]library{
 	"github.com/go-webauthn":                     {[]string{"oauth"}, "sign-in is in one place"},
 	"github.com/alecthomas/kong":                 {[]string{"app/local"}, "only the command line parses arguments"},
 	"github.com/emersion/go-smtp":                {[]string{"smtpd", "outmail", "testkit"}, "SMTP is spoken at its edge"},
+	"github.com/emersion/go-sasl":                {[]string{"outmail"}, "go-smtp's half that signs in"},
 	"github.com/emersion/go-msgauth":             {[]string{"mailauth"}, "senders are checked in one place"},
 	"blitiri.com.ar/go/spf":                      {[]string{"mailauth"}, "senders are checked in one place"},
 	"golang.org/x/net/publicsuffix":              {[]string{"mailauth"}, "senders are checked in one place; the table is 150 KB"},

@@ -18,6 +18,9 @@ type Deps struct {
 	Audit       AuditStore
 	Jobs        JobStore
 	JobQueue    JobQueue // nil: the outbox alone brings jobs to the worker
+	People      PeopleStore
+	Uploads     UploadStore
+	Puts        Puts
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
@@ -33,6 +36,7 @@ type Services struct {
 	Attachments *Attachments
 	Senders     *Senders
 	Jobs        *Jobs
+	Imports     *Imports
 	Audits      *Audits
 	Workspaces  *Workspaces
 }
@@ -40,7 +44,7 @@ type Services struct {
 // New makes the services; every dependency is needed but JobQueue and Sleep.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Audit == nil || d.Jobs == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Audit == nil || d.Jobs == nil || d.People == nil || d.Uploads == nil || d.Puts == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
 	if d.Sleep == nil {
@@ -52,6 +56,7 @@ func New(d Deps) (*Services, error) {
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
 		Jobs:        &Jobs{d},
+		Imports:     &Imports{d},
 		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d.Cursors},
 	}, nil

@@ -116,7 +116,7 @@ func newWorld(tb testing.TB) *world {
 		tb.Fatal(err)
 	}
 	w.services, err = inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Jobs: w.store, Blobs: w.blobs,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Jobs: w.store, People: w.store, Uploads: w.store, Puts: downloads{w.now}, Blobs: w.blobs,
 		Downloads: downloads{w.now}, Cursors: keys.Purpose("cursor"), Now: w.now, Rand: rand.Reader,
 	})
 	if err != nil {
@@ -257,4 +257,8 @@ func sameAnswer(t *testing.T, what string, a, b error) {
 		fmt.Sprint(x.Fixes) != fmt.Sprint(y.Fixes) || fmt.Sprint(x.Details) != fmt.Sprint(y.Details) {
 		t.Errorf("%s: %v differs from %v", what, a, b)
 	}
+}
+
+func (d downloads) PutURL(_ context.Context, u inbox.Upload, ttl time.Duration) (string, map[string]string, time.Time, error) {
+	return "https://files.test/" + u.Key, map[string]string{}, d.now().Add(ttl), nil
 }

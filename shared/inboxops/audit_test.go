@@ -34,6 +34,8 @@ func (w *world) audited() map[string]destructive {
 	all["emails_update"] = destructive{path: mail.ID, act: mail.ID, body: `{"handled":true}`}
 	all["emails_restore"] = destructive{path: deleted.ID, act: deleted.ID}
 	all["attachments_download_url"] = destructive{path: files.Data[0].ID, act: files.Data[0].ID}
+	all["uploads_create"] = destructive{body: uploadOf("hello")}
+	all["emails_import"] = destructive{body: `{"inbox":"other","upload_id":"` + w.upload("acme", "hello") + `","format":"mbox"}`}
 	job := w.reprocess("acme", mail, "to-cancel")
 	all["jobs_cancel"] = destructive{path: job, act: job}
 	return all

@@ -60,6 +60,10 @@ func (w *world) SignedURL(_ context.Context, a inbox.Attachment, ttl time.Durati
 	return "https://files.test/" + a.BlobKey, clock().Add(ttl), nil
 }
 
+func (w *world) PutURL(_ context.Context, u inbox.Upload, ttl time.Duration) (string, map[string]string, time.Time, error) {
+	return "https://files.test/" + u.Key, map[string]string{"Content-Type": "application/octet-stream"}, clock().Add(ttl), nil
+}
+
 func clock() time.Time { return time.Date(2026, 7, 28, 12, 0, 0, 123456789, time.UTC) }
 
 func newWorld(t *testing.T) *world {
@@ -74,7 +78,7 @@ func newWorld(t *testing.T) *world {
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
 	services, err := inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Jobs: w.store, Blobs: w, Downloads: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Jobs: w.store, People: w.store, Uploads: w.store, Puts: w, Blobs: w, Downloads: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
 	w.must(err)
@@ -96,7 +100,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read audit:read codes:read jobs:write")
+	all := v.Parse("workspaces:read inboxes:write senders:write emails:write emails:send attachments:read audit:read codes:read jobs:write")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
 			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Email: name + "@example.com", Client: "client-" + name, Role: role, Own: role, Scopes: scopes, Expires: clock(),
@@ -114,7 +118,22 @@ func (w *world) seed(v *op.Vocabulary) {
 		w.must(w.store.CreateWorkspace(w.t.Context(), inbox.Workspace{ID: x.ws, Organization: x.org, Slug: "main", Name: "Main"}))
 		_, err := w.store.AddDomain(w.t.Context(), x.org, x.name+".test")
 		w.must(err)
+		w.member(x.org, x.name, "ana@"+x.name+".test", inbox.RoleViewer, true)
 	}
+}
+
+// member makes a person of an organization.
+func (w *world) member(org, name, email string, role inbox.Role, proven bool) inbox.Member {
+	w.t.Helper()
+	w.mails++
+	id, err := inbox.NewID("user", clock().Add(time.Duration(w.mails)*time.Second), rand.Reader)
+	w.must(err)
+	m := inbox.Member{User: id, Email: email, Organization: org, Role: role, CreatedAt: clock()}
+	if proven {
+		m.Proven = email
+	}
+	w.must(w.store.CreateMember(w.t.Context(), m))
+	return m
 }
 
 func (w *world) must(err error) {

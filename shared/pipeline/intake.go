@@ -35,6 +35,7 @@ type IntakeDeps struct {
 	Senders    Senders          // nil: everybody may send
 	Stored     StoredBlobs      // for AcceptStored alone
 	Holding    Holding          // for AcceptStored alone
+	Known      Known            // for Import alone
 }
 
 // IntakeOptions bound the intake.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
+	"github.com/buzon-mail/buzon/shared/app/outlet"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/blob/dir"
 	"github.com/buzon-mail/buzon/shared/config"
@@ -140,6 +141,7 @@ func (s *Service) wire(origin string) (err error) {
 	}
 	s.api, err = web.New(web.Deps{
 		Store: s.store, Blobs: web.Blobs{Opener: s.blobs}, Downloads: web.Downloads{Signer: s.blobs}, Serve: s.blobs.Handler(), Queue: s.queue,
+		Uploads: s.blobs, Take: s.blobs.TakeHandler(),
 		Engine: s.engine, Seal: s.seal, Permanent: s.fixed,
 		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader,
 	}, web.Options{
@@ -160,7 +162,7 @@ func (s *Service) wire(origin string) (err error) {
 func (s *Service) pipeline() (err error) {
 	s.intake, err = pipeline.NewIntake(pipeline.IntakeDeps{
 		Recipients: s.store, Outbox: s.store, Blobs: s.blobs, Queue: s.queue, Logger: s.log, Clock: s.opts.Clock,
-		Senders: s.store,
+		Senders: s.store, Known: s.store,
 	}, pipeline.IntakeOptions{})
 	if err != nil {
 		return err
@@ -169,10 +171,16 @@ func (s *Service) pipeline() (err error) {
 	if err != nil {
 		return err
 	}
+	out, err := s.outlet()
+	if err != nil {
+		return err
+	}
 	s.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: parsing.Mail(mail.Limits{}),
 		Logger: s.log, Clock: s.opts.Clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: s.store,
 		Jobs: s.store, Reprocess: s.store, Authority: authority.New(s.store, s.engine, nil),
+		Importing: &pipeline.Importing{Uploads: s.store, Inboxes: s.store, Blobs: s.blobs, Intake: s.intake, Cut: parsing.Cut, Dated: parsing.ImportedAt},
+		Forward:   &pipeline.Forwarding{Store: s.store, Outlet: outlet.Outlet{To: out}},
 	}, pipeline.WorkerOptions{})
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/blob"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxmcp"
 	"github.com/buzon-mail/buzon/shared/inboxops"
@@ -43,6 +44,8 @@ type Deps struct {
 	Downloads inbox.Downloads
 	Queue     queue.Queue   // of the worker's jobs
 	Serve     http.Handler  // of the downloads' addresses; nil where something else serves them
+	Uploads   blob.Uploader // addresses that files are put to
+	Take      http.Handler  // of those addresses; nil where something else serves them
 	Engine    store.Engine  // of the authorization server's rows
 	Seal      *seal.Keyring // what travels for a day at most
 	Permanent *seal.Keyring // what clients keep; not rotated
@@ -82,7 +85,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.Serv
 
 // New joins the rooms.
 func New(d Deps, o Options) (*API, error) {
-	if d.Store == nil || d.Engine == nil || d.Seal == nil || d.Permanent == nil || d.Keys == nil || d.Logger == nil || d.Clock == nil || d.Random == nil {
+	if d.Store == nil || d.Engine == nil || d.Seal == nil || d.Permanent == nil || d.Keys == nil || d.Uploads == nil || d.Logger == nil || d.Clock == nil || d.Random == nil {
 		return nil, errors.New("web: a dependency is missing")
 	}
 	if o.Issuer == "" {
@@ -138,7 +141,7 @@ func (b *builder) domain() error {
 	}
 	services, err := inbox.New(inbox.Deps{
 		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
-		Jobs: b.Store, JobQueue: jobs, Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
+		People: b.Store, Uploads: b.Store, Puts: Puts{b.Uploads}, Jobs: b.Store, JobQueue: jobs, Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
 		return fmt.Errorf("web: %w", err)
@@ -266,13 +269,16 @@ func (b *builder) mux(routes *rest.API, endpoint *mcp.Server) http.Handler {
 	if b.Serve != nil {
 		m.downloads = b.logged("download", b.Serve)
 	}
+	if b.Take != nil {
+		m.uploads = b.logged("upload", b.Take)
+	}
 	return m
 }
 
 // table finds the handler of a path.
 type table struct {
-	exact                    map[string]http.Handler
-	rest, downloads, missing http.Handler
+	exact                             map[string]http.Handler
+	rest, downloads, uploads, missing http.Handler
 }
 
 // ServeHTTP hands the request to whom its path belongs.
@@ -285,6 +291,8 @@ func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		t.rest.ServeHTTP(w, r)
 	case t.downloads != nil && strings.HasPrefix(path, "/downloads/"):
 		t.downloads.ServeHTTP(w, r)
+	case t.uploads != nil && strings.HasPrefix(path, "/uploads/"):
+		t.uploads.ServeHTTP(w, r)
 	default:
 		t.missing.ServeHTTP(w, r)
 	}

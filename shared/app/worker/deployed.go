@@ -4,6 +4,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/app/deployed"
 	"github.com/buzon-mail/buzon/shared/app/deployed/jobqueue"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
+	"github.com/buzon-mail/buzon/shared/outmail/ses"
 )
 
 // enginesOf stands the function on what an account names.
@@ -24,5 +25,9 @@ func enginesOf(a deployed.Account) (*Engines, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engines{Store: store, Rows: engine, Blobs: blobs, Queue: queue, Source: queue, Close: func() error { return nil }}, nil
+	out, err := ses.New(a.AWS)
+	if err != nil {
+		return nil, err
+	}
+	return &Engines{Store: store, Rows: engine, Blobs: blobs, Outlet: out, Queue: queue, Source: queue, Close: func() error { return nil }}, nil
 }

@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/emulator"
 	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/outmail"
 )
 
 // What waits for the emulated function: the mail that events/sqs-jobs.json names.
@@ -30,7 +32,11 @@ func emulated(ctx context.Context, clock func() time.Time) (*Engines, error) {
 	if err := waiting(ctx, e); err != nil {
 		return nil, fmt.Errorf("%w (and closing: %w)", err, e.Close())
 	}
-	return &Engines{Store: e.Store, Rows: e.Engine, Blobs: e.Blobs, Queue: e.Queue, Source: e.Queue, Close: e.Close}, nil
+	out, err := outmail.NewFolder(filepath.Join(e.Folder(), "outbox"))
+	if err != nil {
+		return nil, fmt.Errorf("%w (and closing: %w)", err, e.Close())
+	}
+	return &Engines{Store: e.Store, Rows: e.Engine, Blobs: e.Blobs, Outlet: out, Queue: e.Queue, Source: e.Queue, Close: e.Close}, nil
 }
 
 func waiting(ctx context.Context, e *emulator.Emulation) error {

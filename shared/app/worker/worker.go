@@ -12,6 +12,7 @@ import (
 
 	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/deployed"
+	"github.com/buzon-mail/buzon/shared/app/outlet"
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
@@ -19,6 +20,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/mailauth"
 	"github.com/buzon-mail/buzon/shared/oauth/standing"
+	"github.com/buzon-mail/buzon/shared/outmail"
 	"github.com/buzon-mail/buzon/shared/pipeline"
 	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 	"github.com/buzon-mail/buzon/shared/queue"
@@ -36,16 +38,25 @@ const (
 	visibility = 180 * time.Second
 	// stepTimeout bounds what is told to the queue when the handler's own time is over.
 	stepTimeout = 2 * time.Second
+	// sweepUploads is how many uploads whose time is over one tick removes.
+	sweepUploads = 100
 )
 
 // Engines is what the function stands on.
 type Engines struct {
 	Store  *inboxstore.Store
 	Rows   standing.Getter // of the authorization server
-	Blobs  pipeline.Blobs
+	Blobs  Blobs
+	Outlet outmail.Outlet
 	Queue  queue.Queue
 	Source Retrier
 	Close  func() error
+}
+
+// Blobs is what the function needs of a blob store.
+type Blobs interface {
+	pipeline.Blobs
+	pipeline.StoredBlobs
 }
 
 // Retrier gives a message back to the queue before its time; queue.Source does.
@@ -96,10 +107,18 @@ func started(e *Engines, err error, clock func() time.Time, out io.Writer) (*Fun
 }
 
 func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Function, error) {
+	intake, err := pipeline.NewIntake(pipeline.IntakeDeps{
+		Recipients: e.Store, Outbox: e.Store, Blobs: e.Blobs, Queue: e.Queue, Logger: log, Clock: clock, Known: e.Store,
+	}, pipeline.IntakeOptions{})
+	if err != nil {
+		return nil, err
+	}
 	worker, err := pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: e.Store, Mails: e.Store, Blobs: e.Blobs, Queue: e.Queue, Parse: parsing.Mail(mail.Limits{}), Logger: log, Clock: clock,
 		Authenticate: parsing.Senders(nil), SameOrganization: mailauth.SameOrganization, Senders: e.Store,
 		Jobs: e.Store, Reprocess: e.Store, Authority: authority.New(e.Store, e.Rows, nil),
+		Importing: &pipeline.Importing{Uploads: e.Store, Inboxes: e.Store, Blobs: e.Blobs, Intake: intake, Cut: parsing.Cut, Dated: parsing.ImportedAt},
+		Forward:   &pipeline.Forwarding{Store: e.Store, Outlet: outlet.Outlet{To: e.Outlet}},
 	}, pipeline.WorkerOptions{ParseTimeout: parseTimeout})
 	if err != nil {
 		return nil, err
@@ -117,7 +136,8 @@ func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Functio
 		Tick: func(ctx context.Context, _ lambdaedge.Tick) error {
 			ticks <- struct{}{}
 			defer func() { <-ticks }()
-			return due.Run(ctx)
+			_, swept := pipeline.SweepUploads(ctx, e.Store, e.Blobs, clock(), sweepUploads)
+			return errors.Join(due.Run(ctx), swept)
 		},
 	})}, nil
 }
