@@ -19,7 +19,7 @@ import (
 // onAWS does a verb over the tables of a deployed service, with the credentials of the environment. Only what needs the tables
 // alone can be done so: the rest belongs to the process that has the keys.
 func (p *Process) onAWS(ctx context.Context, verb string, in any, out io.Writer) error {
-	if !slices.Contains([]string{"org-create", "domain-add", "user-link"}, verb) {
+	if !slices.Contains([]string{"org-create", "domain-add", "user-link", "user-prove"}, verb) {
 		return apperr.New(apperr.Invalid, "", "This verb is for a local service, and BUZON_STORE is dynamo.",
 			"Leave BUZON_STORE out to work on the local service.")
 	}

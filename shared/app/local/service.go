@@ -182,7 +182,11 @@ func (s *Service) pipeline() (err error) {
 		Importing: &pipeline.Importing{Uploads: s.store, Inboxes: s.store, Blobs: s.blobs, Intake: s.intake, Cut: parsing.Cut, Dated: parsing.ImportedAt},
 		Forward:   &pipeline.Forwarding{Store: s.store, Outlet: outlet.Outlet{To: out}},
 	}, pipeline.WorkerOptions{})
-	return err
+	if err != nil {
+		return err
+	}
+	s.admin.take = importInto(s.store, s.intake, func(ctx context.Context, id string) error { return s.worker.Handle(ctx, id, 1) })
+	return nil
 }
 
 // provider is the configured one; nil when there is none.
