@@ -47,6 +47,7 @@ const (
 	varDemo           = "BUZON_DEMO"
 	varRate           = "BUZON_RATE_PER_MINUTE"
 	varOutward        = "BUZON_OUTWARD_PER_MINUTE"
+	varConcurrency    = "BUZON_CONCURRENCY"
 	varOrigins        = "BUZON_ALLOWED_ORIGINS"
 	varTLSCert        = "BUZON_SMTP_TLS_CERT"
 	varTLSKey         = "BUZON_SMTP_TLS_KEY"
@@ -56,6 +57,7 @@ const (
 	varOIDCIssuer     = "BUZON_OIDC_ISSUER"
 	varOIDCClient     = "BUZON_OIDC_CLIENT_ID"
 	varOIDCSecret     = "BUZON_OIDC_CLIENT_SECRET"
+	varOIDCSecretName = "BUZON_OIDC_SECRET" //nolint:gosec // a name
 	varOIDCAllow      = "BUZON_OIDC_ALLOW"
 	varOIDCName       = "BUZON_OIDC_NAME"
 	varStore          = "BUZON_STORE"
@@ -65,6 +67,7 @@ const (
 	varEphemeralTable = "BUZON_EPHEMERAL_TABLE"
 	varBucket         = "BUZON_BUCKET"
 	varJobsQueue      = "BUZON_JOBS_QUEUE"
+	varInvokeMode     = "BUZON_INVOKE_MODE"
 	varEmulator       = "BUZON_EMULATOR"
 	varSAMLocal       = "AWS_SAM_LOCAL"
 	// varLambda is set by Lambda itself and by no emulator in its usual mode: neither SAM nor the Runtime Interface Emulator
@@ -72,6 +75,7 @@ const (
 	varLambda = "AWS_LAMBDA_INITIALIZATION_TYPE"
 	// Lambda sets these in every function.
 	varRegion  = "AWS_REGION"
+	varSelf    = "AWS_LAMBDA_FUNCTION_NAME"
 	varKeyID   = "AWS_ACCESS_KEY_ID"
 	varSecret  = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // a name
 	varSession = "AWS_SESSION_TOKEN"     //nolint:gosec // a name

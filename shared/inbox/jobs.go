@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -91,24 +90,25 @@ func (d Deps) started(ctx context.Context, j Job) Job {
 	return j
 }
 
-// startJob makes a job durable that depends on nothing which could change meanwhile, and sends it.
-func (d Deps) startJob(ctx context.Context, a Actor, s JobSpec) (Job, error) {
-	j, err := d.newJob(a, s)
-	if err != nil {
-		return Job{}, err
-	}
-	act, err := d.act(a)
-	if err != nil {
-		return Job{}, err
-	}
-	if err := d.Jobs.StartJob(ctx, j, act); err != nil {
-		return Job{}, fmt.Errorf("start %s: %w", s.Kind, err)
-	}
-	return d.started(ctx, j), nil
-}
-
 // Jobs are the operations on work that goes on after its reply.
 type Jobs struct{ d Deps }
+
+// Start makes a job durable that depends on nothing which could change meanwhile, and sends it. A job about something that can has a store
+// method of its own, as EmailStore.StartEmailJob. The caller has confirmed it, where it must be.
+func (s *Jobs) Start(ctx context.Context, a Actor, spec JobSpec) (Job, error) {
+	j, err := s.d.newJob(a, spec)
+	if err != nil {
+		return Job{}, err
+	}
+	act, err := s.d.act(a)
+	if err != nil {
+		return Job{}, err
+	}
+	if err := s.d.Jobs.StartJob(ctx, j, act); err != nil {
+		return Job{}, fmt.Errorf("start %s: %w", spec.Kind, err)
+	}
+	return s.d.started(ctx, j), nil
+}
 
 // MaxJobWait is how long Get waits for a job to end.
 const MaxJobWait = 20 * time.Second
@@ -259,16 +259,4 @@ func (s *Jobs) Cancel(ctx context.Context, a Actor, id string) (Job, error) {
 
 func jobOver(s JobStatus) *apperr.Error {
 	return apperr.New(apperr.Conflict, "job_over", "This job is over: "+string(s)+".", "Call jobs_get for its result or error.")
-}
-
-// sleep is the Sleep of Deps that leaves it out.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return errors.New("inbox: the wait was ended")
-	case <-t.C:
-		return nil
-	}
 }

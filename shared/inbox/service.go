@@ -16,6 +16,10 @@ type Deps struct {
 	Attachments AttachmentStore
 	Senders     SenderStore
 	Audit       AuditStore
+	Threads     ThreadStore
+	Work        WorkStore
+	Waiting     WaitStore
+	Usage       UsageStore
 	Jobs        JobStore
 	JobQueue    JobQueue // nil: the outbox alone brings jobs to the worker
 	People      PeopleStore
@@ -26,8 +30,14 @@ type Deps struct {
 	Cursors     Sealer
 	Now         func() time.Time
 	Rand        io.Reader
-	Sleep       func(context.Context, time.Duration) error // nil: it takes its time, or ends with the context
+
+	Rates    Rates                                      // what grants have left; nil: calls are not limited
+	MaxWaits int                                        // that may wait for mail at once, of all grants; 0: DefaultWaits
+	Sleep    func(context.Context, time.Duration) error // waits, or returns the context's error; nil: a timer
 }
+
+// DefaultWaits is how many may wait for mail at once when nothing is configured: a tenth of 100 calls.
+const DefaultWaits = 10
 
 // Services are the operations of the domain, by resource.
 type Services struct {
@@ -39,13 +49,20 @@ type Services struct {
 	Imports     *Imports
 	Audits      *Audits
 	Workspaces  *Workspaces
+	Threads     *Threads
+	Work        *Work
+	Waits       *Waits
+	Usage       *Usages
 }
 
 // New makes the services; every dependency is needed but JobQueue and Sleep.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Audit == nil || d.Jobs == nil || d.People == nil || d.Uploads == nil || d.Puts == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Audit == nil || d.Threads == nil || d.Work == nil || d.Waiting == nil || d.Usage == nil || d.Jobs == nil || d.People == nil || d.Uploads == nil || d.Puts == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
+	}
+	if d.MaxWaits == 0 {
+		d.MaxWaits = DefaultWaits
 	}
 	if d.Sleep == nil {
 		d.Sleep = sleep
@@ -59,8 +76,23 @@ func New(d Deps) (*Services, error) {
 		Imports:     &Imports{d},
 		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d.Cursors},
+		Threads:     &Threads{d},
+		Work:        &Work{d},
+		Waits:       &Waits{d},
+		Usage:       &Usages{d},
 	}, nil
 }
 
 // now is the time as rows keep it: UTC, milliseconds, which is what callers see.
 func (d Deps) now() time.Time { return d.Now().UTC().Truncate(time.Millisecond) }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err() //nolint:wrapcheck // its own
+	}
+}

@@ -102,7 +102,7 @@ func newWorld(tb testing.TB) *world {
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
 	services, err := inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Jobs: w.store, People: w.store, Uploads: w.store, Puts: w, Blobs: w, Downloads: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, People: w.store, Uploads: w.store, Puts: w, Blobs: w, Downloads: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
 	w.must(err)

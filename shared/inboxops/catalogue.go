@@ -21,9 +21,8 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	}
 	codes, _ := v.Bit(scopeCodesRead)
 	o := &operations{services: services, codes: codes}
-	c, err := op.NewCatalogue(v, slices.Concat(
-		o.session(), o.workspaces(), o.inboxes(), o.senders(), o.emails(), o.emailJobs(), o.forwards(), o.imports(), o.attachments(), o.jobs(), o.audit(),
-	))
+	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.inboxes(), o.senders(), o.emails(), o.emailJobs(), o.forwards(), o.imports(), o.raw(), o.work(), o.threads(),
+		o.attachments(), o.jobs(), o.usage(), o.audit()))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // op names the declaration
 	}

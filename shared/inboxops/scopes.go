@@ -13,6 +13,7 @@ const (
 	scopeAttachmentsRead = "attachments:read"
 	scopeSendersRead     = "senders:read"
 	scopeSendersWrite    = "senders:write"
+	scopeUsageRead       = "usage:read"
 	scopeAuditRead       = "audit:read"
 	scopeCodesRead       = "codes:read"
 	scopeJobsRead        = "jobs:read"
@@ -42,11 +43,11 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: "extraction:read", Description: "See extraction templates and extracted data."},
 		{Name: "extraction:write", Description: "Create, change and delete extraction templates."},
 		{Name: "extraction:run", Description: "Extract data from emails."},
-		{Name: "keys:read", Description: "See API keys, never their secrets.", Reserved: true},
-		{Name: "keys:write", Description: "Create, rotate and revoke API keys.", Reserved: true},
+		{Name: "keys:read", Description: "See API keys, never their secrets.", Reserved: true, Strong: true},
+		{Name: "keys:write", Description: "Create, rotate and revoke API keys.", Reserved: true, Strong: true},
 		{Name: scopeJobsRead, Description: "Follow long-running jobs."},
 		{Name: scopeAuditRead, Description: "Read the audit log.", Reserved: true},
-		{Name: "usage:read", Description: "See usage and limits."},
+		{Name: scopeUsageRead, Description: "See usage and limits."},
 		{Name: scopeCodesRead, Description: "See one-time codes and links in emails; needs the role operator. Without it they are masked."},
 		{Name: scopeJobsWrite, Description: "Cancel long-running jobs."},
 	})

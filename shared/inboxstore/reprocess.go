@@ -65,7 +65,9 @@ func (s *Store) reprocessOnce(
 		}
 	}
 	b.replace(mailKey(next.Workspace, next.ID, docSort), revision, next)
-	b.reindex(old, next)
+	if err := s.reindex(ctx, &b, old, next, nil); err != nil {
+		return old, next, fmt.Errorf("index: %w", err)
+	}
 	encoded, err := json.Marshal(result)
 	if err != nil {
 		return old, next, fmt.Errorf("result of %s: %w", job.ID, err)
@@ -76,14 +78,16 @@ func (s *Store) reprocessOnce(
 	return old, next, s.commit(ctx, &b)
 }
 
-// rereadOps writes what the new reading found beside the mail's row. A mail that never had a thread gets one; any other stays in its own,
-// for others of the thread name it.
+// rereadOps writes what the new reading found beside the mail's row. The mail stays in its conversation; one that could not be read
+// before takes the digests of its message.
 func (s *Store) rereadOps(ctx context.Context, b *batch, old, next inbox.Email, p inbox.Processed, msgKey string) (inbox.Email, error) {
 	var err error
-	if old.Status == inbox.StatusFailed {
+	if next.Thread == "" {
 		if next.Thread, err = s.thread(ctx, b, next, p.References); err != nil {
 			return next, fmt.Errorf("thread: %w", err)
 		}
+	}
+	if old.Status == inbox.StatusFailed {
 		if _, _, err := s.claimDigests(ctx, b, next, msgKey); err != nil {
 			return next, fmt.Errorf("digests: %w", err)
 		}

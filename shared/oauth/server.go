@@ -62,7 +62,7 @@ type Person struct {
 // Workspace is one that a person reaches.
 type Workspace struct {
 	ID, Name string
-	Role     string // in words of the organization
+	Role     map[string]string // in words of the organization, by language
 }
 
 // People is what the server needs of those it serves.
@@ -120,6 +120,7 @@ type Server struct {
 	issuer   *Issuer
 	verifier *Verifier
 	insecure bool // plain http on loopback: cookies can't be Secure
+	loopback bool // the issuer is on this computer
 	origins  *http.CrossOriginProtection
 
 	clientIDs  *seal.Sealer
@@ -141,7 +142,7 @@ func NewServer(d ServerDeps, o ServerOptions) (*Server, error) {
 		return nil, errors.New("oauth: a dependency of the server is missing")
 	}
 	s := &Server{
-		ServerDeps: d, ServerOptions: o, insecure: strings.HasPrefix(o.Issuer, "http://"),
+		ServerDeps: d, ServerOptions: o, insecure: strings.HasPrefix(o.Issuer, "http://"), loopback: LoopbackIssuer(o.Issuer),
 		clientIDs: d.Permanent.Purpose("oauth/client"), requests: d.Seal.Purpose("oauth/request"),
 		ceremonies: d.Seal.Purpose("oauth/passkey"), trips: d.Seal.Purpose("oauth/trip"),
 		refresh: d.Permanent.Derive("oauth/refresh", sha256.Size), addresses: d.Seal.Derive("oauth/address", sha256.Size),

@@ -276,8 +276,7 @@ func TestOneJobManyWorkers(t *testing.T) {
 func TestKilledHalfWay(t *testing.T) {
 	type state struct{ Next int64 }
 	killed, done := true, []int64{}
-	var o *office
-	o = newOffice(t, handles(func(ctx context.Context, r *pipeline.JobRun) (any, error) {
+	o := newOffice(t, handles(func(ctx context.Context, r *pipeline.JobRun) (any, error) {
 		var s state
 		if err := r.State(&s); err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -16,13 +17,14 @@ import (
 )
 
 // route is the handler of one operation. Everything that guards the operation lies in it and in this order: panic, caller,
-// scope, tenant, role, outward limit, path values, query, body, huma's validation, idempotency key. Nothing of it may move around the mux:
-// in-process calls don't pass the mux.
+// scope, the caller read anew where that matters, tenant, role, outward limit, path values, query, body, huma's validation,
+// idempotency key. Nothing of it may move around the mux: in-process calls don't pass the mux.
 type route struct {
 	api     *API
 	op      *op.Operation
 	scope   op.ScopeSet
 	keyed   bool     // it takes an idempotency key
+	strong  bool     // who calls is read anew
 	params  []string // path parameters
 	once    sync.Once
 	bound   *bound
@@ -39,7 +41,7 @@ func newRoute(a *API, o *op.Operation) (*route, error) {
 	if err := checkKey(o, a.deps.Idempotency); err != nil {
 		return nil, err
 	}
-	t := &route{api: a, op: o, params: parameters(o.Path)}
+	t := &route{api: a, op: o, params: parameters(o.Path), strong: a.catalogue.Vocabulary.Strong(o)}
 	t.keyed = TakesKey(o.Input)
 	if o.Scope != "" {
 		t.scope, _ = a.catalogue.Vocabulary.Bit(o.Scope) // the catalogue has checked that it is known
@@ -143,6 +145,14 @@ func (t *route) admit(r *http.Request) (context.Context, error) {
 		e.Scopes = []string{t.op.Scope}
 		return nil, e
 	}
+	if t.strong && caller.Again != nil {
+		// A grant that was revoked, or a role that was taken, half a minute ago must not delete anything now.
+		var err error
+		if caller, err = caller.Again(ctx); err != nil {
+			return nil, err //nolint:wrapcheck // for callers
+		}
+		ctx = op.WithCallerAgain(ctx, caller)
+	}
 	role := caller.Role
 	if !t.op.AnyTenant {
 		w, err := tenant(r, caller)
@@ -162,12 +172,31 @@ func (t *route) admit(r *http.Request) (context.Context, error) {
 	}
 	// A question lets nothing out.
 	if t.op.Outward && t.api.deps.Outward != nil && op.InquiryFrom(ctx) == nil {
-		if l := t.api.deps.Outward.Take(ctx, caller.Grant); !l.Allowed {
-			return nil, limited(l, "This grant has sent out too much in a short time.")
+		if err := t.letOut(ctx, caller); err != nil {
+			return nil, err
 		}
 	}
 	return ctx, nil
 }
+
+// letOut counts an operation that lets something out. Where it can't be counted nothing leaves: an outage of the counter must not
+// be a way to send without a limit.
+func (t *route) letOut(ctx context.Context, caller *op.Caller) error {
+	l, err := t.api.deps.Outward.Take(ctx, caller.Grant)
+	switch {
+	case err != nil:
+		e := apperr.New(apperr.Unavailable, "", "What leaves the service can't be counted at the moment, so nothing was sent.",
+			"Repeat the call in a few seconds.").Because(err)
+		e.RetryAfter = closed
+		return e
+	case !l.Allowed:
+		return limited(l, "This grant has sent out too much in a short time.")
+	}
+	return nil
+}
+
+// closed is after how long a caller may try a gate again that could not tell.
+const closed = 5 * time.Second
 
 // trace is what the audit keeps of a call.
 func (a *API) trace(ctx context.Context, operation string) op.Trace {

@@ -58,7 +58,7 @@ func (a *Authority) Authorized(ctx context.Context, j inbox.Job) error {
 	if err != nil {
 		return fmt.Errorf("role for job %s: %w", j.ID, err)
 	}
-	if !role.AtLeast(j.Creator.Role) {
+	if !j.Creator.Role.Valid() || !role.AtLeast(j.Creator.Role) { // a job that forgot to name one sends nothing
 		return refused("role_lost", "Whoever started this job has not the role "+string(j.Creator.Role)+" in the workspace any more.")
 	}
 	return nil

@@ -30,7 +30,7 @@ func (s *Service) sweep(ctx context.Context) {
 			s.log.LogAttrs(ctx, slog.LevelError, "sweep failed", slog.String("cause", err.Error()))
 		}
 		if gone, err := pipeline.SweepUploads(ctx, s.store, s.blobs, s.opts.Clock(), sweepRows); err != nil && ctx.Err() == nil {
-			s.log.LogAttrs(ctx, slog.LevelError, "sweep of uploads failed", slog.Int("removed", gone), slog.String("cause", err.Error()))
+			s.log.LogAttrs(ctx, slog.LevelError, "sweep of uploads failed", slog.Int("rows", gone), slog.String("cause", err.Error()))
 		}
 		if n > 0 {
 			s.log.LogAttrs(ctx, slog.LevelInfo, "swept expired rows", slog.Int("rows", n))

@@ -29,7 +29,7 @@ func (world) Person(_ context.Context, id string) (oauth.Person, error) {
 	}
 	return oauth.Person{
 		ID: id, Email: "ana@acme.test", Organization: "org_acme", OrganizationName: "Acme", Scopes: []string{"emails:read", "emails:write"},
-		Workspaces: []oauth.Workspace{{ID: "ws_1", Name: "Support", Role: "admin"}, {ID: "ws_2", Name: "Sales", Role: "viewer"}},
+		Workspaces: []oauth.Workspace{{ID: "ws_1", Name: "Support", Role: map[string]string{"en": "admin"}}, {ID: "ws_2", Name: "Sales", Role: map[string]string{"en": "viewer"}}},
 	}, nil
 }
 
@@ -113,6 +113,7 @@ func TestAuthorize(t *testing.T) {
 	}{
 		"approves":             {robot.Answer{}, "code"},
 		"approves less":        {robot.Answer{Without: []string{"emails:write"}, Workspace: "ws_2"}, "code"},
+		"approves reading":     {robot.Answer{ReadOnly: true}, "code"},
 		"approves everything":  {robot.Answer{All: true}, "code"},
 		"denies":               {robot.Answer{Deny: true}, "error"},
 		"another workspace":    {robot.Answer{Workspace: "ws_9"}, ""},
