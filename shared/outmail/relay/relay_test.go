@@ -30,7 +30,6 @@ type server struct {
 	bodies                   [][]byte
 	mail, rcpt, data, signIn error
 	cut                      bool // hang up after DATA, without an answer
-	addr                     net.Addr
 	roots                    *x509.CertPool
 }
 
