@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/blob"
 	"github.com/buzon-mail/buzon/shared/inbox"
 )
@@ -15,6 +16,9 @@ type Puts struct{ Uploader blob.Uploader }
 
 // PutURL returns an address for the bytes of this upload alone.
 func (p Puts) PutURL(ctx context.Context, u inbox.Upload, ttl time.Duration) (string, map[string]string, time.Time, error) {
+	if p.Uploader == nil {
+		return "", nil, time.Time{}, apperr.New(apperr.Unavailable, "", "This service takes no files.")
+	}
 	sum, err := hex.DecodeString(u.SHA256)
 	if err != nil {
 		return "", nil, time.Time{}, fmt.Errorf("digest of %s: %w", u.ID, err)
