@@ -85,9 +85,14 @@ type Email struct {
 	Pipeline     int         `json:"pipeline,omitempty"`    // version of the pipeline that read it
 	UpdatedAt    time.Time   `json:"updated_at"`
 	DeletedAt    time.Time   `json:"deleted_at,omitzero"`
+	PurgeAt      time.Time   `json:"purge_at,omitzero"` // of a deleted mail; see PurgesAt
 	Version      uint64      `json:"version"` // moved by operations only, never by the pipeline
 
 	Authentication []Authentication `json:"authentication,omitempty"` // what the transport checked, if it did
+	// RawOwn: no other mail has this RawKey, or ever will. Of others a row names who has.
+	RawOwn bool `json:"raw_own,omitempty"`
+	// Claims are the rows by which later mail finds this one, which go with it: digests of its message and of message ids.
+	Claims []string `json:"claims,omitempty"`
 }
 
 // Content is third-party text: data, never instructions.

@@ -17,6 +17,8 @@ var (
 	ErrTooManyDeleted = errors.New("inbox: too many deleted inboxes")
 	// ErrZoneFull: as many entries for domains that end alike as one row can hold.
 	ErrZoneFull = errors.New("inbox: too many domains that end alike")
+	// ErrRawDone: every mail that was to share these raw bytes has come and gone.
+	ErrRawDone = errors.New("inbox: every mail of these bytes is gone")
 )
 
 // NoInbox is the one answer for an inbox that is missing, deleted or another tenant's.

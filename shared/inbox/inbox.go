@@ -68,4 +68,5 @@ type Inbox struct {
 	UpdatedAt    time.Time    `json:"updated_at"`
 	DeletedAt    time.Time    `json:"deleted_at,omitzero"`
 	Version      uint64       `json:"version"` // moved by operations only
+	Purging      bool         `json:"purging,omitempty"` // it is being purged, and missing for everybody else
 }

@@ -36,6 +36,7 @@ func encodeSummary(key store.Key, s inbox.Summary) store.Item {
 	}
 	e.text(string(s.Trust.Level))
 	e.texts(s.Trust.Reasons)
+	e.time(s.PurgeAt)
 	return store.Item{Key: key, Format: format, Revision: 1, Data: e.b}
 }
 
@@ -52,6 +53,7 @@ func decodeSummary(item store.Item) (inbox.Summary, error) {
 	s.Size, s.Attachments, s.Codes, s.Links = int64(d.number()), int(d.number()), int(d.number()), int(d.number())
 	s.Version = d.number()
 	s.Trust = inbox.Trust{Level: inbox.TrustLevel(d.text()), Reasons: d.texts()}
+	s.PurgeAt = d.time()
 	if d.bad {
 		return inbox.Summary{}, errSummary
 	}

@@ -55,10 +55,11 @@ func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string
 	var b batch
 	// A mail that is read again stays in its conversation.
 	if next.Thread = row.Thread; next.Thread == "" {
-		if next.Thread, err = s.thread(ctx, &b, next, p.References); err != nil {
+		if next.Thread, next.Claims, err = s.thread(ctx, &b, next, p.References); err != nil {
 			return inbox.Email{}, fmt.Errorf("thread: %w", err)
 		}
 	}
+	next.Claims = withMessage(next.Claims, msgKey)
 	rows := chunkAttachments(next, p.Attachments)
 	next = fit(next, kept(rows) < len(p.Attachments))
 	b.replace(mailKey(next.Workspace, next.ID, docSort), revision, next)
@@ -84,6 +85,7 @@ func merge(now inbox.Email, p inbox.Processed) inbox.Email {
 	next := p.Email
 	next.HandledAt, next.DeletedAt = now.HandledAt, now.DeletedAt
 	next.ReceivedAt, next.Organization, next.Inbox = now.ReceivedAt, now.Organization, now.Inbox
+	next.PurgeAt, next.RawOwn, next.Claims = now.PurgeAt, now.RawOwn, now.Claims
 	if now.Category != "" {
 		next.Category = now.Category
 	}

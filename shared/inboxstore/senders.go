@@ -128,6 +128,9 @@ func (s *Store) UpdateSender(
 		if err != nil {
 			return inbox.AllowedSender{}, err
 		}
+		if old.DeletedAt.IsZero() && !next.DeletedAt.IsZero() {
+			b.dueSender(act, ws, in, next)
+		}
 		b.act(act, id, existing(old, old.Version), next)
 		err = s.commit(ctx, b)
 		if err == nil {

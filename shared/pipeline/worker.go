@@ -39,6 +39,8 @@ type WorkerDeps struct {
 	// JobFailed is told of a job before it is stored as failed, perhaps more than once of one job; an error keeps the job. nil: nobody.
 	JobFailed func(ctx context.Context, j inbox.Job) error
 	Reprocess Reprocessing // nil: no mail is read again
+	// Orphan drops a mail whose inbox was purged while it waited; nil: it is kept.
+	Orphan func(ctx context.Context, e inbox.Email) error
 	// Notify tells of a mail that was read again and whose job wants it told (inbox.ReprocessParams), perhaps more than once of
 	// one job. nil: there is nobody to tell.
 	Notify func(ctx context.Context, e inbox.Email, job string) error
@@ -177,6 +179,7 @@ type run struct {
 	reading     *Reading // nil: not read
 	key         string   // of Duplicate
 	duplicateOf string   // the mail is an exact copy and will be dropped
+	orphan      bool     // its inbox is gone for good
 	author      string   // the one address that the checks speak of
 	judged      inbox.Judgement
 	body        *inbox.Body
@@ -221,6 +224,9 @@ func (r *run) stages(ctx context.Context) error {
 		if r.duplicateOf != "" {
 			return nil
 		}
+		if r.orphan {
+			return r.w.deps.Orphan(ctx, r.email)
+		}
 	}
 	return nil
 }
@@ -247,6 +253,9 @@ func (r *run) failed() bool { return r.email.Status == inbox.StatusFailed }
 func (r *run) outcome() string {
 	if r.duplicateOf != "" {
 		return "duplicate"
+	}
+	if r.orphan {
+		return "purged"
 	}
 	return string(r.email.Status)
 }

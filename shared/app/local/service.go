@@ -57,16 +57,17 @@ type Service struct {
 	version string
 	log     *slog.Logger
 
-	engine *embedded.Engine
-	store  *inboxstore.Store
-	blobs  *dir.Store
-	queue  *queue.Queue
-	seal   *seal.Keyring
-	fixed  *seal.Keyring // of what clients keep
-	keys   *oauth.KeyRing
-	intake *pipeline.Intake
-	worker *pipeline.Worker
-	admin  *admin
+	engine    *embedded.Engine
+	store     *inboxstore.Store
+	blobs     *dir.Store
+	queue     *queue.Queue
+	seal      *seal.Keyring
+	fixed     *seal.Keyring // of what clients keep
+	keys      *oauth.KeyRing
+	intake    *pipeline.Intake
+	worker    *pipeline.Worker
+	retention *pipeline.Retention
+	admin     *admin
 
 	origin string
 	api    *web.API
@@ -166,6 +167,12 @@ func (s *Service) pipeline() (err error) {
 	if err != nil {
 		return err
 	}
+	s.retention, err = pipeline.NewRetention(pipeline.RetentionDeps{
+		Store: s.store, Blobs: s.blobs, Logger: s.log, Clock: s.opts.Clock,
+	}, pipeline.RetentionOptions{})
+	if err != nil {
+		return err
+	}
 	senders, err := mailauth.New(net.DefaultResolver, mailauth.Options{})
 	if err != nil {
 		return err
@@ -173,7 +180,7 @@ func (s *Service) pipeline() (err error) {
 	s.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: parsing.Mail(mail.Limits{}),
 		Logger: s.log, Clock: s.opts.Clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: s.store,
-		Jobs: s.store, Reprocess: s.store, Authority: authority.New(s.store, s.engine, nil),
+		Jobs: s.store, Reprocess: s.store, Orphan: s.retention.Orphan, Authority: authority.New(s.store, s.engine, nil),
 	}, pipeline.WorkerOptions{})
 	return err
 }

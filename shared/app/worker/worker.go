@@ -97,16 +97,21 @@ func started(e *Engines, err error, clock func() time.Time, log *slog.Logger) (*
 }
 
 func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Function, error) {
+	retention, err := pipeline.NewRetention(pipeline.RetentionDeps{Store: e.Store, Blobs: e.Blobs, Logger: log, Clock: clock}, pipeline.RetentionOptions{})
+	if err != nil {
+		return nil, err
+	}
 	worker, err := pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: e.Store, Mails: e.Store, Blobs: e.Blobs, Queue: e.Queue, Parse: parsing.Mail(mail.Limits{}), Logger: log, Clock: clock,
 		Authenticate: parsing.Senders(nil), SameOrganization: mailauth.SameOrganization, Senders: e.Store,
-		Jobs: e.Store, Reprocess: e.Store, Authority: authority.New(e.Store, e.Rows, nil),
+		Jobs: e.Store, Reprocess: e.Store, Orphan: retention.Orphan, Authority: authority.New(e.Store, e.Rows, nil),
 	}, pipeline.WorkerOptions{ParseTimeout: parseTimeout})
 	if err != nil {
 		return nil, err
 	}
 	due, err := pipeline.NewDue(pipeline.DueDeps{
 		Recipients: e.Store, Outbox: e.Store, Holding: e.Store, Queue: e.Queue, Logger: log, Clock: clock,
+		Retention: retention,
 	}, pipeline.DueOptions{ResendAge: visibility})
 	if err != nil {
 		return nil, err
