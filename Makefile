@@ -6,7 +6,8 @@ export CGO_ENABLED ?= 0
 
 FUZZTIME ?= 2s
 BENCH ?= .
-TAGS := lambda.norpc
+# Lambda without net/rpc, and net/http without HTTP/2, which AWS does not need of a client and the runtime never speaks: smaller, sooner up.
+TAGS := lambda.norpc,nethttpomithttp2
 VERSION ?=
 BUILD := go build -trimpath -tags $(TAGS) -ldflags='-s -w -X main.version=$(VERSION)'
 # The Lambda functions: every folder of functions/ but the local process.

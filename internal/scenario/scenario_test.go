@@ -182,8 +182,10 @@ var masks = []struct {
 	{regexp.MustCompile(`(request_id\\?":\s*\\?")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`(requestId":\s*")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`((?:before|after)_sha256\\?":\s*\\?")[0-9a-f]{64}`), "${1}SHA256"},
+	{regexp.MustCompile(`whsec_[A-Za-z0-9+/]+=*`), "SECRET"},
+	{regexp.MustCompile(`(/secret\?id=)[A-Za-z0-9_-]+`), "${1}PAGE"},
 	{regexp.MustCompile(`(source_ip\\?":\s*\\?")[0-9a-f.:]+`), "${1}ADDRESS"}, // each door has its own
-	{regexp.MustCompile(`\b(email|intake|inbox|grant|lease|aud|job)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
+	{regexp.MustCompile(`\b(email|intake|inbox|grant|lease|aud|job|webhook|delivery|event)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
 }
 
 func mask(text, origin string) string {
@@ -268,7 +270,7 @@ func awaitDemo(t *testing.T, path string, ended <-chan error) (doc demoFile) {
 // startFunction builds the Lambda bootstrap as it is deployed and runs it emulated.
 func startFunction(t *testing.T) door {
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
-	build := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-o", bootstrap, "../../functions/api")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc,nethttpomithttp2", "-o", bootstrap, "../../functions/api")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the bootstrap: %v\n%s", err, out)
 	}

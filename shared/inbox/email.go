@@ -86,7 +86,7 @@ type Email struct {
 	UpdatedAt    time.Time   `json:"updated_at"`
 	DeletedAt    time.Time   `json:"deleted_at,omitzero"`
 	PurgeAt      time.Time   `json:"purge_at,omitzero"` // of a deleted mail; see PurgesAt
-	Version      uint64      `json:"version"` // moved by operations only, never by the pipeline
+	Version      uint64      `json:"version"`           // moved by operations only, never by the pipeline
 
 	Authentication []Authentication `json:"authentication,omitempty"` // what the transport checked, if it did
 	// RawOwn: no other mail has this RawKey, or ever will. Of others a row names who has.

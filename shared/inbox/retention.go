@@ -12,7 +12,6 @@ type DueKind string
 const (
 	DueEmail DueKind = "email" // a deleted mail whose time is over
 	DueInbox DueKind = "inbox" // a look at an inbox: is mail of it too old, or was it deleted long enough ago?
-	DueRow   DueKind = "row"   // a deleted row that nothing hangs on
 	DueTrash DueKind = "trash" // what is left of what was purged
 )
 
@@ -23,9 +22,7 @@ type Due struct {
 	Workspace    string    `json:"workspace,omitempty"`
 	Inbox        string    `json:"inbox,omitempty"`
 	ID           string    `json:"id"`
-	Since        time.Time `json:"since,omitzero"`  // when it was deleted: what was restored or deleted anew since is not meant
-	Action       string    `json:"action,omitempty"` // of a row: the name in the audit
-	Rows         []RowKey  `json:"rows,omitempty"`   // of a row: itself, then what goes with it
+	Since        time.Time `json:"since,omitzero"` // when it was deleted: what was restored or deleted anew since is not meant
 	Trash        *Trash    `json:"trash,omitempty"`
 
 	At       time.Time `json:"-"` // when it is due

@@ -15,6 +15,8 @@ type Deps struct {
 	Emails      EmailStore
 	Attachments AttachmentStore
 	Senders     SenderStore
+	Webhooks    WebhookStore
+	Deliveries  DeliveryStore
 	Audit       AuditStore
 	Threads     ThreadStore
 	Work        WorkStore
@@ -25,8 +27,12 @@ type Deps struct {
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
-	Now         func() time.Time
-	Rand        io.Reader
+	// WebhookSecrets seals signing secrets. They live as long as their webhooks, so its root is not rotated.
+	WebhookSecrets Sealer
+	Receivers      Receivers
+	SecretPages    SecretPages
+	Now            func() time.Time
+	Rand           io.Reader
 
 	Rates    Rates                                      // what grants have left; nil: calls are not limited
 	MaxWaits int                                        // that may wait for mail at once, of all grants; 0: DefaultWaits
@@ -42,6 +48,8 @@ type Services struct {
 	Emails      *Emails
 	Attachments *Attachments
 	Senders     *Senders
+	Webhooks    *Webhooks
+	Deliveries  *Deliveries
 	Jobs        *Jobs
 	Audits      *Audits
 	Workspaces  *Workspaces
@@ -57,6 +65,9 @@ func New(d Deps) (*Services, error) {
 		d.Senders == nil || d.Audit == nil || d.Threads == nil || d.Work == nil || d.Waiting == nil || d.Usage == nil || d.Jobs == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
+	if d.Webhooks == nil || d.Deliveries == nil || d.WebhookSecrets == nil || d.Receivers == nil || d.SecretPages == nil {
+		return nil, errors.New("inbox: a dependency of webhooks is missing")
+	}
 	if d.MaxWaits == 0 {
 		d.MaxWaits = DefaultWaits
 	}
@@ -68,6 +79,8 @@ func New(d Deps) (*Services, error) {
 		Emails:      &Emails{d},
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
+		Webhooks:    &Webhooks{d},
+		Deliveries:  &Deliveries{d},
 		Jobs:        &Jobs{d},
 		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d.Cursors},

@@ -17,6 +17,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
+	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/seal"
 	"github.com/buzon-mail/buzon/shared/store"
 	"github.com/buzon-mail/buzon/shared/store/embedded"
@@ -89,6 +90,12 @@ func (d downloads) SignedURL(_ context.Context, a inbox.Attachment, ttl time.Dur
 	return "https://files.test/" + a.BlobKey, d.now().Add(ttl), nil
 }
 
+type pages struct{}
+
+func (pages) Keep(context.Context, string, string, string) (string, time.Time, error) {
+	return "", time.Time{}, errors.New("no pages")
+}
+
 type world struct {
 	tb       testing.TB
 	engine   *counting
@@ -135,6 +142,7 @@ func (w *world) start(e store.Engine) {
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w.blobs,
 		Downloads: downloads{w.now}, Cursors: keys.Purpose("cursor"), Now: w.now, Rand: rand.Reader,
 		MaxWaits: 3, Sleep: w.sleep,
+		Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: pages{},
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -22,7 +22,7 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	codes, _ := v.Bit(scopeCodesRead)
 	o := &operations{services: services, codes: codes}
 	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.inboxes(), o.senders(), o.emails(), o.emailJobs(), o.raw(), o.work(), o.threads(),
-		o.attachments(), o.jobs(), o.usage(), o.audit()))
+		o.attachments(), o.webhooks(), o.deliveries(), o.jobs(), o.usage(), o.audit()))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // op names the declaration
 	}
@@ -57,6 +57,7 @@ func (o *operations) actor(ctx context.Context) inbox.Actor {
 		Surface:      string(op.SurfaceFrom(ctx)),
 		Direct:       op.SurfaceFrom(ctx) == op.SurfaceREST,
 		By:           by(c),
+		Person:       c.Person && c.Key == "",
 
 		OrganizationRole: roleOf(c.Own),
 	}

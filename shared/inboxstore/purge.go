@@ -23,10 +23,7 @@ func (s *Store) stamp(ctx context.Context, old inbox.Email, next *inbox.Email) e
 		return nil
 	}
 	in, _, err := s.inboxByID(ctx, next.Workspace, next.Inbox)
-	if err != nil {
-		if apperr.Is(err, apperr.NotFound) { // it is being purged
-			return inbox.NoEmail()
-		}
+	if err != nil && !apperr.Is(err, apperr.NotFound) { // one that is being purged takes its mail along
 		return err
 	}
 	next.PurgeAt = inbox.PurgeOf(*next, in, next.DeletedAt)
@@ -87,7 +84,7 @@ func (s *Store) purgeOps(ctx context.Context, e inbox.Email, revision uint64) (*
 	b.drop(mailKey(e.Workspace, e.ID, countSort), store.Condition{})
 	b.drop(outboxKey(e.ID), store.Condition{}) // of one that was never finished: its worker finds nothing to do
 	if !e.DeletedAt.IsZero() {
-		b.drop(dueKey(dueEmail(e)), store.Condition{})
+		b.drop(purgeKey(dueEmail(e)), store.Condition{})
 	}
 	if err := s.unindex(ctx, &b, e); err != nil {
 		return nil, err
@@ -240,34 +237,4 @@ func (s *Store) GiveUpIntake(ctx context.Context, d inbox.Due) (inbox.Due, bool,
 		return d, false, nil
 	}
 	return next, err == nil, wrapIf("give up "+d.ID, err)
-}
-
-// deletedRow is what every row has that can be deleted and restored.
-type deletedRow struct {
-	DeletedAt time.Time `json:"deleted_at"`
-}
-
-// PurgeRow implements pipeline.RetentionStore.
-func (s *Store) PurgeRow(ctx context.Context, d inbox.Due, act inbox.Act) error {
-	if len(d.Rows) == 0 {
-		return s.DropDue(ctx, d)
-	}
-	row, read, ok, err := find[deletedRow](ctx, s, keyOf(d.Rows[0]))
-	if err != nil {
-		return failed("purge "+d.ID, err)
-	}
-	if !ok || !row.DeletedAt.Equal(d.Since) { // restored since, or deleted anew
-		return s.DropDue(ctx, d)
-	}
-	var b batch
-	b.drop(keyOf(d.Rows[0]), store.RevisionIs(read))
-	for _, k := range d.Rows[1:] {
-		b.drop(keyOf(k), store.Condition{})
-	}
-	b.drop(keyOf(d.Place), store.Condition{})
-	b.act(act, d.ID, nil, nil)
-	if err := s.commit(ctx, &b); err != nil && !errors.Is(err, store.ErrConflict) {
-		return failed("purge "+d.ID, err)
-	}
-	return nil
 }

@@ -128,12 +128,14 @@ func (s *Store) UpdateSender(
 		if err != nil {
 			return inbox.AllowedSender{}, err
 		}
-		if old.DeletedAt.IsZero() && !next.DeletedAt.IsZero() {
-			b.dueSender(act, ws, in, next)
+		told, err := s.events(ctx, b, ws, func() ([]inbox.Event, error) { return senderEvents(old, next) })
+		if err != nil {
+			return inbox.AllowedSender{}, failed("events of "+id, err)
 		}
 		b.act(act, id, existing(old, old.Version), next)
 		err = s.commit(ctx, b)
 		if err == nil {
+			s.told(ctx, told)
 			return next, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
@@ -147,7 +149,18 @@ func (s *Store) UpdateSender(
 	return inbox.AllowedSender{}, inbox.Busy()
 }
 
-// senderOps writes the entry and, for a domain, its zone. A deletion or restoration moves the row; that the place it moves to,
+// senderEvents tells of who may send, not of a new note.
+func senderEvents(old, next inbox.AllowedSender) ([]inbox.Event, error) {
+	noted := next
+	noted.Note, noted.UpdatedAt, noted.Version = old.Note, old.UpdatedAt, old.Version
+	if noted == old {
+		return nil, nil
+	}
+	e, err := inbox.SenderEvent(old, next)
+	return []inbox.Event{e}, err //nolint:wrapcheck // it names the event
+}
+
+// senderOps writes the entry and, for a domain, its zone. A deletion or restoration moves the row, and a deleted one ends by itself; that the place it moves to,
 // or is made at, is free is a condition of the transaction, as is the inbox.
 func (s *Store) senderOps(ctx context.Context, from store.Key, revision uint64, ws, in string, next inbox.AllowedSender) (*batch, error) {
 	var b batch
@@ -155,7 +168,7 @@ func (s *Store) senderOps(ctx context.Context, from store.Key, revision uint64, 
 	if from == to {
 		b.replace(to, revision, next)
 	} else {
-		b.put(to, revision+1, next, store.Absent())
+		b.expiring(to, revision+1, next, store.Absent(), inbox.PurgeAt(next.DeletedAt))
 		if revision > 0 {
 			b.drop(from, store.RevisionIs(revision))
 		} else {

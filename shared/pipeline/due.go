@@ -70,7 +70,6 @@ type DueDeps struct {
 	Queue      queue.Queue
 	Logger     *slog.Logger
 	Clock      func() time.Time // time.Now when nil
-	Retention  *Retention       // nil: another process sees to it
 }
 
 // DueOptions bound one run. A zero field takes the default.
@@ -84,7 +83,7 @@ type DueOptions struct {
 }
 
 // Due does what a clock has to drive where no Runner lives: it sends again what the outbox holds and no message names, and lets
-// go what was held for inboxes that are no longer paused, and has retention do its part. Repeating it is harmless, also in two processes at once. Run may be
+// go what was held for inboxes that are no longer paused. Repeating it is harmless, also in two processes at once. Run may be
 // called by one goroutine at a time.
 type Due struct {
 	deps   DueDeps
@@ -122,11 +121,7 @@ func (d *Due) Run(ctx context.Context) error {
 	if sent > 0 || released > 0 {
 		d.deps.Logger.Info("pipeline: due", slog.Int("resent", sent), slog.Int("released", released))
 	}
-	var third error
-	if d.deps.Retention != nil {
-		third = d.deps.Retention.Run(ctx)
-	}
-	return errors.Join(first, second, third)
+	return errors.Join(first, second)
 }
 
 // release looks at the inboxes with held mail, beginning where it stopped the last time.

@@ -35,6 +35,8 @@ type IntakeDeps struct {
 	Senders    Senders          // nil: everybody may send
 	Stored     StoredBlobs      // for AcceptStored alone
 	Holding    Holding          // for AcceptStored alone
+	// Rejected tells of a sender who was refused; its failure is not the sender's. nil: nobody is told.
+	Rejected func(ctx context.Context, to inbox.Recipient, from string, at time.Time) error
 }
 
 // IntakeOptions bound the intake.
@@ -85,7 +87,12 @@ func (n *Intake) Sender(ctx context.Context, to inbox.Recipient, from string) er
 		return fmt.Errorf("senders of %s: %w", to.Inbox, err)
 	}
 	policy, unlisted := to.Policy()
-	if inbox.AtDoor(from, entries, policy, unlisted, n.deps.Clock()) {
+	if now := n.deps.Clock(); inbox.AtDoor(from, entries, policy, unlisted, now) {
+		if tell := n.deps.Rejected; tell != nil {
+			if err := bounded(ctx, func(ctx context.Context) error { return tell(ctx, to, from, now) }); err != nil {
+				n.deps.Logger.Warn("pipeline: nobody was told of a refused sender", slog.String("inbox", to.Inbox))
+			}
+		}
 		return apperr.New(apperr.Forbidden, "sender_refused", "The recipient does not take mail of this sender.")
 	}
 	return nil

@@ -16,8 +16,8 @@ import (
 
 // RetentionStore is what retention reads and writes. Each method may be repeated, also by another process at once.
 type RetentionStore interface {
-	// Due lists what is due at a time, the longest due first, from a bounded number of reads.
-	Due(ctx context.Context, now time.Time, limit int) ([]inbox.Due, error)
+	// PurgeDue lists what is due at a time, the longest due first, from a bounded number of reads.
+	PurgeDue(ctx context.Context, now time.Time, limit int) ([]inbox.Due, error)
 	// DropDue ends a thing that needed nothing, or no more.
 	DropDue(ctx context.Context, d inbox.Due) error
 	// Postpone has it come again later.
@@ -42,8 +42,6 @@ type RetentionStore interface {
 	// EndInboxPurge drops the inbox itself.
 	EndInboxPurge(ctx context.Context, d inbox.Due, in inbox.Inbox, act inbox.Act) error
 
-	// PurgeRow drops a deleted row, unless it was restored or deleted anew.
-	PurgeRow(ctx context.Context, d inbox.Due, act inbox.Act) error
 	// GiveUpIntake decides that the outbox row of an announced mail does not follow any more; false when it has.
 	GiveUpIntake(ctx context.Context, d inbox.Due) (inbox.Due, bool, error)
 	// EndTrash drops the rows that a thing of trash names and then its own.
@@ -121,7 +119,7 @@ type purging struct {
 	*Retention
 	until time.Time
 	left  atomic.Int64
-	count struct{ emails, inboxes, rows, trash atomic.Int64 }
+	count struct{ emails, inboxes, trash atomic.Int64 }
 
 	mu     sync.Mutex
 	purges map[string]*inbox.Purge // by inbox; each belongs to the one lane of its inbox
@@ -133,7 +131,7 @@ func (r *Retention) Run(ctx context.Context) error {
 	p := &purging{Retention: r, until: r.deps.Clock().Add(r.opts.Time), purges: map[string]*inbox.Purge{}}
 	p.left.Store(int64(r.opts.Limit))
 	for p.goesOn(ctx) {
-		list, err := r.deps.Store.Due(ctx, r.now(), 4*r.opts.Chunk)
+		list, err := r.deps.Store.PurgeDue(ctx, r.now(), 4*r.opts.Chunk)
 		if err != nil {
 			p.errs = append(p.errs, fmt.Errorf("read what is due: %w", err))
 			break
@@ -146,9 +144,9 @@ func (r *Retention) Run(ctx context.Context) error {
 		}
 	}
 	c := &p.count
-	if n := c.emails.Load() + c.inboxes.Load() + c.rows.Load() + c.trash.Load(); n > 0 {
+	if n := c.emails.Load() + c.inboxes.Load() + c.trash.Load(); n > 0 {
 		r.deps.Logger.Info("pipeline: retention", slog.Int64("emails", c.emails.Load()), slog.Int64("inboxes", c.inboxes.Load()),
-			slog.Int64("rows", c.rows.Load()), slog.Int64("trash", c.trash.Load()))
+			slog.Int64("trash", c.trash.Load()))
 	}
 	return errors.Join(p.errs...)
 }
@@ -156,7 +154,9 @@ func (r *Retention) Run(ctx context.Context) error {
 func (r *Retention) now() time.Time { return r.deps.Clock().UTC().Truncate(time.Millisecond) }
 
 func (p *purging) goesOn(ctx context.Context) bool {
-	return ctx.Err() == nil && p.left.Load() > 0 && p.deps.Clock().Before(p.until)
+	deadline, ok := ctx.Deadline()
+	soon := ok && time.Until(deadline) < jobMargin // the caller's own end, by the machine's clock
+	return ctx.Err() == nil && !soon && p.left.Load() > 0 && p.deps.Clock().Before(p.until)
 }
 
 // spend takes a thing from what the run may do.
@@ -215,8 +215,6 @@ func (p *purging) do(ctx context.Context, d inbox.Due) error {
 		return p.email(ctx, d)
 	case inbox.DueInbox:
 		return p.look(ctx, d)
-	case inbox.DueRow:
-		return p.row(ctx, d)
 	case inbox.DueTrash:
 		return p.trash(ctx, d)
 	}
@@ -260,19 +258,6 @@ func (p *purging) email(ctx context.Context, d inbox.Due) error {
 		return nil
 	}
 	return p.deps.Store.DropDue(ctx, d) //nolint:wrapcheck // the same
-}
-
-// row purges a deleted row.
-func (p *purging) row(ctx context.Context, d inbox.Due) error {
-	if !p.spend(ctx) {
-		return nil
-	}
-	act, err := inbox.SystemAct(p.now(), p.deps.Rand, retentionPart, d.Action, d.Organization, d.Workspace)
-	if err != nil {
-		return err
-	}
-	p.count.rows.Add(1)
-	return p.deps.Store.PurgeRow(ctx, d, act) //nolint:wrapcheck // the store names the step
 }
 
 // trash removes what nothing names any more.

@@ -231,7 +231,7 @@ func (t *route) register() {
 		}
 	}()
 	b := newBound(t.op)
-	t.op.Binding.(*binding).serve(b, huma.Operation{
+	t.op.Binding.(*binding).register(b, huma.Operation{
 		OperationID: t.op.Name, Method: t.op.Method, Path: t.op.Path, DefaultStatus: t.op.Status,
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // the body was read before, bounded
 	})

@@ -18,8 +18,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/announce"
 	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
+	"github.com/buzon-mail/buzon/shared/app/telling"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/blob/dir"
 	"github.com/buzon-mail/buzon/shared/config"
@@ -67,6 +69,7 @@ type Service struct {
 	intake    *pipeline.Intake
 	worker    *pipeline.Worker
 	retention *pipeline.Retention
+	hooks     *telling.Hooks
 	admin     *admin
 
 	origin string
@@ -119,6 +122,7 @@ func (s *Service) open() (err error) {
 	if s.queue, err = queue.New(s.engine, "mail", queue.Options{Clock: clock}); err != nil {
 		return err
 	}
+	s.store = s.store.Announcing(announce.To(s.queue, s.log))
 	return s.wire(s.cfg.Origin(configured(s.cfg.HTTPAddr)))
 }
 
@@ -145,7 +149,7 @@ func (s *Service) wire(origin string) (err error) {
 		Engine: s.engine, Seal: s.seal, Permanent: s.fixed,
 		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader, Fetcher: s.opts.Fetcher,
 	}, web.Options{
-		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, PublicDiscover: s.cfg.PublicDiscover,
+		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, LoopbackReceivers: s.cfg.Loopback(), PublicDiscover: s.cfg.PublicDiscover,
 		PerMinute: s.cfg.Rates.PerMinute, OutwardMinute: s.cfg.Rates.OutwardPerMinute, MaxWaits: s.cfg.Waits, Version: s.version,
 		Upstream: provider(s.cfg.Upstream),
 	})
@@ -160,9 +164,12 @@ func (s *Service) wire(origin string) (err error) {
 }
 
 func (s *Service) pipeline() (err error) {
+	if err := s.webhooks(); err != nil {
+		return err
+	}
 	s.intake, err = pipeline.NewIntake(pipeline.IntakeDeps{
 		Recipients: s.store, Outbox: s.store, Blobs: s.blobs, Queue: s.queue, Logger: s.log, Clock: s.opts.Clock,
-		Senders: s.store,
+		Senders: s.store, Rejected: s.hooks.Rejected,
 	}, pipeline.IntakeOptions{})
 	if err != nil {
 		return err
@@ -177,11 +184,13 @@ func (s *Service) pipeline() (err error) {
 	if err != nil {
 		return err
 	}
-	s.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
+	deps := pipeline.WorkerDeps{
 		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: parsing.Mail(mail.Limits{}),
 		Logger: s.log, Clock: s.opts.Clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: s.store,
-		Jobs: s.store, Reprocess: s.store, Orphan: s.retention.Orphan, Authority: authority.New(s.store, s.engine, nil),
-	}, pipeline.WorkerOptions{})
+		Jobs: s.store, Reprocess: s.store, Authority: authority.New(s.store, s.engine, nil),
+	}
+	s.hooks.Join(&deps)
+	s.worker, err = pipeline.NewWorker(deps, pipeline.WorkerOptions{})
 	return err
 }
 
@@ -278,6 +287,7 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	worker := make(chan error, 1)
 	var sweeper sync.WaitGroup
 	sweeper.Go(func() { s.sweep(work) })
+	sweeper.Go(func() { s.tellDue(work) })
 	go func() { worker <- runner.Run(work) }()
 	verbs := s.admin.serveAdmin(adminListener)
 	go func() { failures <- serving("HTTP", site.Serve(stallListener{s.http})) }()

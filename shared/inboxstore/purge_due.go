@@ -11,21 +11,21 @@ import (
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
-// dueShards spreads what is due: every mail that is deleted, purged or accepted by SMTP writes there.
-const dueShards = 8
+// purgeShards spreads what is due: every mail that is deleted, purged or accepted by SMTP writes there.
+const purgeShards = 8
 
-func duePartition(shard int) string { return "due/" + strconv.Itoa(shard) }
+func purgePartition(shard int) string { return "due/" + strconv.Itoa(shard) }
 
-// dueKey follows from what is due and when, so that who knows both can drop it without a look.
-func dueKey(d inbox.Due) store.Key {
+// purgeKey follows from what is due and when, so that who knows both can drop it without a look.
+func purgeKey(d inbox.Due) store.Key {
 	shard := 0
 	if n := len(d.ID); n > 0 {
-		shard = int(d.ID[n-1]) % dueShards
+		shard = int(d.ID[n-1]) % purgeShards
 	}
-	return key(duePartition(shard), inbox.Position(d.At, "/"+string(d.Kind)+"/"+d.ID))
+	return key(purgePartition(shard), inbox.Position(d.At, "/"+string(d.Kind)+"/"+d.ID))
 }
 
-func (b *batch) due(d inbox.Due) { b.set(dueKey(d), d) }
+func (b *batch) due(d inbox.Due) { b.set(purgeKey(d), d) }
 
 func placeOf(k store.Key) inbox.RowKey { return inbox.RowKey{Partition: k.Partition, Sort: k.Sort} }
 
@@ -38,24 +38,12 @@ func dueEmail(e inbox.Email) inbox.Due {
 	}
 }
 
-// dueSender says when a deleted entry goes for good, and its hits with it.
-func (b *batch) dueSender(act inbox.Act, ws, in string, e inbox.AllowedSender) {
-	d := inbox.Due{
-		Kind: inbox.DueRow, Workspace: ws, Inbox: in, ID: e.ID, Since: e.DeletedAt, At: inbox.PurgeAt(e.DeletedAt), Action: "allowed_senders_purge",
-		Rows: []inbox.RowKey{placeOf(senderKey(ws, in, e.ID, true)), {Partition: hitsPartition(ws, in), Sort: e.ID}},
-	}
-	if act.Audit != nil {
-		d.Organization = act.Audit.Organization
-	}
-	b.due(d)
-}
-
-// Due implements pipeline.RetentionStore.
-func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]inbox.Due, error) {
+// PurgeDue implements pipeline.RetentionStore.
+func (s *Store) PurgeDue(ctx context.Context, now time.Time, limit int) ([]inbox.Due, error) {
 	var all []inbox.Due
-	for shard := range dueShards {
+	for shard := range purgeShards {
 		page, err := store.Fill(ctx, s.engine, store.Query{
-			Table: store.Core, Partition: duePartition(shard), To: inbox.Position(now.Add(time.Millisecond), ""), Limit: min(max(limit, 1), store.MaxLimit),
+			Table: store.Core, Partition: purgePartition(shard), To: inbox.Position(now.Add(time.Millisecond), ""), Limit: min(max(limit, 1), store.MaxLimit),
 		}, 4)
 		if err != nil {
 			return nil, failed("what is due", err)
@@ -117,7 +105,7 @@ func (s *Store) lookSooner(ctx context.Context, b *batch, old, next inbox.Inbox)
 		return nil
 	}
 	if ok {
-		b.drop(dueKey(dueLook(next, row.At)), store.Condition{})
+		b.drop(purgeKey(dueLook(next, row.At)), store.Condition{})
 	}
 	b.upsert(lookKey(next.ID), read, lookRow{at})
 	b.due(dueLook(next, at))
@@ -182,7 +170,7 @@ func (s *Store) Postpone(ctx context.Context, d inbox.Due, until time.Time) erro
 		}
 		b.replace(lookKey(d.ID), read, lookRow{later.At})
 	}
-	b.put(dueKey(later), d.Revision, later, store.Condition{})
+	b.put(purgeKey(later), d.Revision, later, store.Condition{})
 	if err := s.commit(ctx, &b); err != nil && !errors.Is(err, store.ErrConflict) {
 		return failed("put off "+d.ID, err)
 	}
