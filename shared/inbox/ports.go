@@ -46,7 +46,7 @@ type CountStore interface {
 
 // Counts are the approximate numbers of mails of an inbox.
 type Counts struct {
-	Received    int64 // ever accepted, duplicates left out
+	Received    int64 // accepted and not purged since, duplicates left out
 	Processed   int64
 	Failed      int64
 	Quarantined int64
