@@ -89,6 +89,7 @@ type Email struct {
 	Version      uint64      `json:"version"`           // moved by operations only, never by the pipeline
 
 	Authentication []Authentication `json:"authentication,omitempty"` // what the transport checked, if it did
+	Door           string           `json:"door,omitempty"`           // of its Delivery
 	// RawOwn: no other mail has this RawKey, or ever will. Of others a row names who has.
 	RawOwn bool `json:"raw_own,omitempty"`
 	// Claims are the rows by which later mail finds this one, which go with it: digests of its message and of message ids.
