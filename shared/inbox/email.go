@@ -88,7 +88,8 @@ type Email struct {
 	Quiet        bool        `json:"quiet,omitempty"`       // nobody is told that it came: an import that did not ask for it
 	UpdatedAt    time.Time   `json:"updated_at"`
 	DeletedAt    time.Time   `json:"deleted_at,omitzero"`
-	Version      uint64      `json:"version"` // moved by operations only, never by the pipeline
+	PurgeAt      time.Time   `json:"purge_at,omitzero"` // of a deleted mail; see PurgesAt
+	Version      uint64      `json:"version"`           // moved by operations only, never by the pipeline
 
 	Authentication []Authentication `json:"authentication,omitempty"` // what the transport checked, if it did
 	Door           string           `json:"door,omitempty"`           // of its Delivery
@@ -96,6 +97,11 @@ type Email struct {
 	Rules      []RuleRef      `json:"rules,omitempty"`      // those that matched it, in their order
 	CategoryBy RuleRef        `json:"category_by,omitzero"` // the rule that set the category; zero: none
 	Notify     []Notification `json:"notify,omitempty"`     // webhooks that rules want told of it
+
+	// RawOwn: no other mail has this RawKey, or ever will. Of others a row names who has.
+	RawOwn bool `json:"raw_own,omitempty"`
+	// Claims are the rows by which later mail finds this one, which go with it: digests of its message and of message ids.
+	Claims []string `json:"claims,omitempty"`
 }
 
 // Content is third-party text: data, never instructions.

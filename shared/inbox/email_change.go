@@ -108,11 +108,11 @@ func (s *Emails) AskDelete(ctx context.Context, a Actor, id string) (*Question, 
 		q.Values = append(q.Values, about(int64(e.Attachments), "attachment", "attachments"))
 	}
 	q.Text += "; restorable until {}"
-	q.Values = append(q.Values, until(PurgeAt(s.d.now())))
+	q.Values = append(q.Values, until(PurgeOf(e, in, s.d.now())))
 	return q, nil
 }
 
-// Delete takes a mail out of every list, for 30 days. Repeating it answers the same.
+// Delete takes a mail out of every list, for 30 days or as long as its inbox keeps mail. Repeating it answers the same.
 func (s *Emails) Delete(ctx context.Context, a Actor, id string) (EmailView, error) {
 	return s.change(ctx, a, id, func(e *Email) error {
 		if err := a.confirm(e.ID, e.Version, e.DeletedAt.IsZero()); err != nil {

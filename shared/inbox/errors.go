@@ -19,6 +19,8 @@ var (
 	ErrZoneFull = errors.New("inbox: too many domains that end alike")
 	// ErrRulesFull: the rules of a workspace are more than one row can hold.
 	ErrRulesFull = errors.New("inbox: too many rules")
+	// ErrRawDone: every mail that was to share these raw bytes has come and gone.
+	ErrRawDone = errors.New("inbox: every mail of these bytes is gone")
 	// ErrWebhookName: another webhook of the workspace has this name, deleted or not.
 	ErrWebhookName = errors.New("inbox: webhook name taken")
 	// ErrTooManyWebhooks: as many webhooks as a workspace can have.

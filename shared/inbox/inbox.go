@@ -74,5 +74,6 @@ type Inbox struct {
 	CreatedAt    time.Time    `json:"created_at"`
 	UpdatedAt    time.Time    `json:"updated_at"`
 	DeletedAt    time.Time    `json:"deleted_at,omitzero"`
-	Version      uint64       `json:"version"` // moved by operations only
+	Version      uint64       `json:"version"`           // moved by operations only
+	Purging      bool         `json:"purging,omitempty"` // it is being purged, and missing for everybody else
 }

@@ -61,6 +61,8 @@ type Intake struct {
 	Authentication []Authentication `json:"authentication,omitempty"` // what the transport checked, if it did
 	Imported       bool             `json:"imported,omitempty"`       // see Envelope
 	Quiet          bool             `json:"quiet,omitempty"`          // see Email
+	// Announced says that a row has its bytes removed unless this one takes it away: see AcceptTime.
+	Announced bool `json:"announced,omitempty"`
 }
 
 // Authentication is one check of a mail's origin by a receiver of ours. What a header of the mail says of such checks is the

@@ -46,7 +46,7 @@ type CountStore interface {
 
 // Counts are the approximate numbers of mails of an inbox.
 type Counts struct {
-	Received    int64 // ever accepted, duplicates left out
+	Received    int64 // accepted and not purged since, duplicates left out
 	Processed   int64
 	Failed      int64
 	Quarantined int64
@@ -59,7 +59,8 @@ type EmailStore interface {
 	Emails(ctx context.Context, r EmailRange) (rows []Summary, next string, err error)
 	// Email reads one mail, deleted or not; the Body is nil unless asked for and kept in a row. not_found when there is none.
 	Email(ctx context.Context, workspace, id string, body bool) (Email, *Body, error)
-	// UpdateEmail works like InboxStore.UpdateInbox.
+	// UpdateEmail works like InboxStore.UpdateInbox. A deletion stamps the mail with when it goes for good (PurgeOf), and tells
+	// retention; a restoration takes the stamp away.
 	UpdateEmail(ctx context.Context, workspace, id string, act Act, change func(*Email) error) (Email, error)
 	// StartEmailJob stores the job that start makes of the mail as it is, with its outbox row and what act brings, in one transaction
 	// that fails when the mail changes meanwhile: then start judges it anew (bounded, then Busy). An error of start is returned

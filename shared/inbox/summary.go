@@ -37,6 +37,7 @@ type Summary struct {
 	Codes       int       `json:"codes,omitempty"`
 	Links       int       `json:"links,omitempty"`
 	DeletedAt   time.Time `json:"deleted_at,omitzero"`
+	PurgeAt     time.Time `json:"purge_at,omitzero"`
 	Version     uint64    `json:"version"`
 	Trust       Trust     `json:"trust,omitzero"`
 	Secrets     Secrets   `json:"secrets,omitempty"` // those that occur in the texts above
@@ -50,7 +51,7 @@ func Summarize(e Email) Summary {
 		Subject: cutRunes(e.Content.Subject, summarySubject), From: cutAddresses(e.Content.From, summaryFrom),
 		To: cutAddresses(e.Content.To, summaryTo), Snippet: cutRunes(e.Content.Snippet, summarySnippet),
 		Flags: e.Flags, Attachments: e.Attachments, Codes: len(e.Codes), Links: len(e.Links),
-		DeletedAt: e.DeletedAt, Version: e.Version, Trust: e.Trust,
+		DeletedAt: e.DeletedAt, PurgeAt: e.PurgeAt, Version: e.Version, Trust: e.Trust,
 	}
 	s.Secrets = SecretsOf(e).In(s.texts()...)
 	return s

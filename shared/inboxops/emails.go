@@ -115,7 +115,7 @@ func (o *operations) emails() []op.Operation {
 		rest.DefineDestructive(op.Spec{
 			Name: "emails_delete", Method: http.MethodDelete, Path: "/emails/{id}",
 			Title: "Delete an email",
-			Description: "Deletes an email; for 30 days emails_restore brings it back. Asks the person first. To mark it as done, use " +
+			Description: "Deletes an email; until purge_at, at most 30 days, emails_restore brings it back. Asks the person first. To mark it as done, use " +
 				"emails_update with handled instead.",
 			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},

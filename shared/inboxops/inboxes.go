@@ -31,7 +31,7 @@ type Inbox struct {
 // InboxCounts are approximate: they are moved beside the mail, not with it.
 type InboxCounts struct {
 	Approximate bool  `json:"approximate" doc:"Always true: never decide anything by these numbers alone."`
-	Received    int64 `json:"received" doc:"Ever accepted."`
+	Received    int64 `json:"received" doc:"Accepted, and not purged since."`
 	Processed   int64 `json:"processed"`
 	Failed      int64 `json:"failed"`
 	Quarantined int64 `json:"quarantined"`

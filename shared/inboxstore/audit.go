@@ -110,6 +110,6 @@ func existing(row any, version uint64) any {
 // ownFields is a mail without what its sender wrote, for a digest: no operation changes that, and the digest of a code of six digits
 // is as good as the code.
 func ownFields(e inbox.Email) inbox.Email {
-	e.Content, e.Codes, e.OtherCodes, e.Links = inbox.Content{}, nil, nil, nil
+	e.Content, e.Codes, e.OtherCodes, e.Links, e.Claims = inbox.Content{}, nil, nil, nil, nil
 	return e
 }

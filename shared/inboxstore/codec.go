@@ -37,6 +37,7 @@ func encodeSummary(key store.Key, s inbox.Summary) store.Item {
 	}
 	e.text(string(s.Trust.Level))
 	e.texts(s.Trust.Reasons)
+	e.time(s.PurgeAt)
 	return store.Item{Key: key, Format: format, Revision: 1, Data: e.b}
 }
 
@@ -76,6 +77,7 @@ func (s *summaries) decode(item *store.Item, into *inbox.Summary) error {
 	into.Size, into.Attachments, into.Codes, into.Links = int64(d.number()), int(d.number()), int(d.number()), int(d.number())
 	into.Version = d.number()
 	into.Trust = inbox.Trust{Level: inbox.TrustLevel(d.text()), Reasons: d.texts()}
+	into.PurgeAt = d.time()
 	if d.bad {
 		return errSummary
 	}

@@ -18,7 +18,7 @@ func sample() inbox.Summary {
 		ID: "email_1", Inbox: "inbox_1", Thread: "thread_1", Status: inbox.StatusProcessed, Reason: "r", Labels: []string{"a", ""},
 		Category: "c", HandledAt: at, ReceivedAt: at.Add(1e6), Size: 1 << 40, Subject: "ñ\x00\"", From: []inbox.Address{{Name: "n", Address: "a@b"}},
 		To: []inbox.Address{{}, {Address: "x"}}, Snippet: "s", Flags: []string{"list"}, Attachments: 3, Codes: 4, Links: 5,
-		DeletedAt: at.Add(2e6), Version: 1<<64 - 1, Secrets: inbox.Secrets{"482913"},
+		DeletedAt: at.Add(2e6), PurgeAt: at.Add(3e6), Version: 1<<64 - 1, Secrets: inbox.Secrets{"482913"},
 		Trust: inbox.Trust{Level: inbox.Suspicious, Reasons: []string{"several_from"}},
 	}
 }

@@ -118,6 +118,9 @@ func (s *Store) updateEmail(
 		if err != nil {
 			return inbox.Email{}, err
 		}
+		if err := s.stamp(ctx, row.Email, &next); err != nil {
+			return inbox.Email{}, err
+		}
 		var told []string
 		if same {
 			err = s.useLease(ctx, row.Email, revision, use, act)
@@ -163,6 +166,9 @@ func (s *Store) replaceMail(
 			return nil, err
 		}
 	}
+	if old.DeletedAt.IsZero() && !next.DeletedAt.IsZero() {
+		b.due(dueEmail(next))
+	}
 	told, err := s.emailEvents(ctx, &b, old, next)
 	if err != nil {
 		return nil, err
@@ -189,6 +195,24 @@ func (s *Store) reindex(ctx context.Context, b *batch, old, next inbox.Email, us
 		return err
 	}
 	return s.moveThread(ctx, b, old, next)
+}
+
+// unindex is reindex of a mail that is purged: it leaves every list, its thread, and the work with its lease.
+func (s *Store) unindex(ctx context.Context, b *batch, e inbox.Email) error {
+	for _, k := range indexKeys(e) {
+		b.drop(k, store.Condition{})
+	}
+	if !waits(e) { // what is left of one
+		b.drop(mailKey(e.Workspace, e.ID, leaseSort), store.Condition{})
+	}
+	gone := e
+	if gone.DeletedAt.IsZero() {
+		gone.DeletedAt = s.now()
+	}
+	if err := s.moveWork(ctx, b, e, gone, inbox.Summarize(gone), nil); err != nil {
+		return err
+	}
+	return s.moveThread(ctx, b, e, gone)
 }
 
 // index writes a mail's row in one of its lists.

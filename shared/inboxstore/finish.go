@@ -56,10 +56,11 @@ func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string
 	var b batch
 	// A mail that is read again stays in its conversation.
 	if next.Thread = row.Thread; next.Thread == "" {
-		if next.Thread, err = s.thread(ctx, &b, next, p.References); err != nil {
+		if next.Thread, next.Claims, err = s.thread(ctx, &b, next, p.References); err != nil {
 			return inbox.Email{}, nil, fmt.Errorf("thread: %w", err)
 		}
 	}
+	next.Claims = withMessage(next.Claims, msgKey)
 	rows := chunkAttachments(next, p.Attachments)
 	next = fit(next, kept(rows) < len(p.Attachments))
 	b.replace(mailKey(next.Workspace, next.ID, docSort), revision, next)
@@ -93,6 +94,7 @@ func merge(now inbox.Email, p inbox.Processed) inbox.Email {
 		next.HandledAt = now.HandledAt
 	}
 	next.ReceivedAt, next.Organization, next.Inbox = now.ReceivedAt, now.Organization, now.Inbox
+	next.PurgeAt, next.RawOwn, next.Claims = now.PurgeAt, now.RawOwn, now.Claims
 	if now.Category != "" && now.Category != next.Category {
 		next.Category, next.CategoryBy = now.Category, now.CategoryBy
 	}

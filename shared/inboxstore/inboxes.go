@@ -47,6 +47,9 @@ func (s *Store) inboxByID(ctx context.Context, ws, id string) (inbox.Inbox, uint
 			if err != nil {
 				return inbox.Inbox{}, 0, failed("inbox "+id, err)
 			}
+			if ok && in.Purging {
+				return inbox.Inbox{}, 0, inbox.NoInbox()
+			}
 			if ok {
 				return in, revision, nil
 			}
@@ -69,7 +72,7 @@ func (s *Store) Inboxes(ctx context.Context, r inbox.InboxRange) ([]inbox.Inbox,
 	if err != nil {
 		return nil, "", failed("inboxes", err)
 	}
-	return rows, next, nil
+	return slices.DeleteFunc(rows, func(in inbox.Inbox) bool { return in.Purging }), next, nil
 }
 
 // CreateInbox implements inbox.InboxStore. The domain is checked again inside the transaction.
@@ -81,6 +84,9 @@ func (s *Store) CreateInbox(ctx context.Context, in inbox.Inbox, act inbox.Act) 
 	b.create(inboxKey(in), in)
 	b.check(orgKey(in.Organization, "domain/"+domain), store.Exists())
 	b.check(orgKey(in.Organization, "ws/"+in.Workspace), store.Exists())
+	if in.Retention > 0 {
+		b.firstLook(in, s.now())
+	}
 	b.act(act, in.ID, nil, in)
 	err := s.commit(ctx, &b)
 	switch conflictAt(err) {
@@ -126,6 +132,9 @@ func (s *Store) UpdateInbox(
 		}
 		b, err := s.inboxOps(ctx, old, next, revision)
 		if err != nil {
+			return inbox.Inbox{}, err
+		}
+		if err := s.lookSooner(ctx, b, old, next); err != nil {
 			return inbox.Inbox{}, err
 		}
 		b.act(act, id, old, next)

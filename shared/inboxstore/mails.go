@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
@@ -112,6 +113,15 @@ func (s *Store) claimDigests(
 	return id, how, nil
 }
 
+// withMessage adds the claim on the digest of a message to those that go with the mail.
+func withMessage(claims []string, msgKey string) []string {
+	k := "key/" + msgKey
+	if msgKey == "" || slices.Contains(claims, k) {
+		return claims
+	}
+	return append(slices.Clone(claims), k)
+}
+
 // Discard implements pipeline.Mails. The mail's row becomes a tombstone that expires.
 func (s *Store) Discard(ctx context.Context, id, duplicateOf string) error {
 	if id == duplicateOf {
@@ -131,6 +141,9 @@ func (s *Store) Discard(ctx context.Context, id, duplicateOf string) error {
 		}
 		b, err := s.discardOps(ctx, row.Email, revision, duplicateOf)
 		if err != nil {
+			return failed("discard "+id, err)
+		}
+		if err := s.trashRaw(ctx, b, row.Email); err != nil {
 			return failed("discard "+id, err)
 		}
 		err = s.commit(ctx, b)

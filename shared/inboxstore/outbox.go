@@ -36,7 +36,15 @@ func (s *Store) PutIntake(ctx context.Context, in inbox.Intake) error {
 	if err != nil {
 		return failed("intake "+in.ID, err)
 	}
-	if err := s.engine.Put(ctx, item, store.Absent()); err != nil && !errors.Is(err, store.ErrConflict) {
+	if in.Announced {
+		err = s.engine.Transact(ctx, store.Put(item, store.Absent()), store.Delete(purgeKey(dueIntake(in)), store.RevisionIs(1)))
+		if conflictAt(err) == 1 {
+			return apperr.New(apperr.Unavailable, "too_late", "It took too long to accept this mail.").Because(err)
+		}
+	} else {
+		err = s.engine.Put(ctx, item, store.Absent())
+	}
+	if err != nil && !errors.Is(err, store.ErrConflict) {
 		return failed("intake "+in.ID, err)
 	}
 	return nil

@@ -83,7 +83,7 @@ func (s *Store) reprocessOnce(
 func (s *Store) rereadOps(ctx context.Context, b *batch, old, next inbox.Email, p inbox.Processed, msgKey string) (inbox.Email, error) {
 	var err error
 	if next.Thread == "" {
-		if next.Thread, err = s.thread(ctx, b, next, p.References); err != nil {
+		if next.Thread, next.Claims, err = s.thread(ctx, b, next, p.References); err != nil {
 			return next, fmt.Errorf("thread: %w", err)
 		}
 	}
@@ -91,6 +91,7 @@ func (s *Store) rereadOps(ctx context.Context, b *batch, old, next inbox.Email, 
 		if _, _, err := s.claimDigests(ctx, b, next, msgKey); err != nil {
 			return next, fmt.Errorf("digests: %w", err)
 		}
+		next.Claims = withMessage(next.Claims, msgKey)
 	}
 	rows := chunkAttachments(next, p.Attachments)
 	next = fit(next, kept(rows) < len(p.Attachments))

@@ -160,7 +160,7 @@ func senderEvents(old, next inbox.AllowedSender) ([]inbox.Event, error) {
 	return []inbox.Event{e}, err //nolint:wrapcheck // it names the event
 }
 
-// senderOps writes the entry and, for a domain, its zone. A deletion or restoration moves the row; that the place it moves to,
+// senderOps writes the entry and, for a domain, its zone. A deletion or restoration moves the row, and a deleted one ends by itself; that the place it moves to,
 // or is made at, is free is a condition of the transaction, as is the inbox.
 func (s *Store) senderOps(ctx context.Context, from store.Key, revision uint64, ws, in string, next inbox.AllowedSender) (*batch, error) {
 	var b batch
@@ -168,7 +168,7 @@ func (s *Store) senderOps(ctx context.Context, from store.Key, revision uint64, 
 	if from == to {
 		b.replace(to, revision, next)
 	} else {
-		b.put(to, revision+1, next, store.Absent())
+		b.expiring(to, revision+1, next, store.Absent(), inbox.PurgeAt(next.DeletedAt))
 		if revision > 0 {
 			b.drop(from, store.RevisionIs(revision))
 		} else {

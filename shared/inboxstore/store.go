@@ -112,6 +112,15 @@ func (b *batch) upsert(key store.Key, read uint64, v any) {
 	b.replace(key, read, v)
 }
 
+// forgetful is upsert of a row that expires.
+func (b *batch) forgetful(key store.Key, read uint64, v any, until time.Time) {
+	cond := store.Absent()
+	if read > 0 {
+		cond = store.RevisionIs(read)
+	}
+	b.expiring(key, read+1, v, cond, until)
+}
+
 func (b *batch) drop(key store.Key, cond store.Condition) {
 	b.ops = append(b.ops, store.Delete(key, cond))
 }

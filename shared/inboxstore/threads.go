@@ -42,22 +42,22 @@ type subjectThread struct {
 // thread of a mail that it answers; the one that an answer to it, which arrived first, has named; for an answer without
 // references one of the same subject with a shared participant in the last 30 days; else a new one, whose id is the digest of
 // the oldest message known of it: two workers with two mails of one conversation choose the same id without talking.
-func (s *Store) thread(ctx context.Context, b *batch, e inbox.Email, references []string) (string, error) {
+func (s *Store) thread(ctx context.Context, b *batch, e inbox.Email, references []string) (thread string, claims []string, err error) {
 	t := threading{s, e, map[string]bool{}}
 	refs := trimReferences(references)
 	found, err := t.known(ctx, refs)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	own := normalID(e.Content.MessageID)
 	if found == "" && own != "" {
 		if found, err = t.lookup(ctx, own); err != nil {
-			return "", err
+			return "", nil, err
 		}
 	}
 	row, read, err := t.subject(ctx)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if found == "" && len(refs) == 0 && isAnswer(e.Content.Subject) {
 		found = row.match(e)
@@ -65,12 +65,12 @@ func (s *Store) thread(ctx context.Context, b *batch, e inbox.Email, references 
 	if found == "" {
 		found = t.derive(refs, own)
 	}
-	t.remember(b, found, own, refs)
+	claims = t.remember(b, found, own, refs)
 	if subject := baseSubject(e.Content.Subject); subject != "" {
 		row.add(e, found)
-		b.upsert(threadingKey(e.Workspace, e.Inbox, "subject", subject), read, row)
+		b.forgetful(threadingKey(e.Workspace, e.Inbox, "subject", subject), read, row, row.until())
 	}
-	return found, nil
+	return found, claims, nil
 }
 
 type threading struct {
@@ -96,8 +96,9 @@ func (t *threading) known(ctx context.Context, refs []string) (string, error) {
 }
 
 // remember claims, for the thread, the mail's own message id and, of what it answers, the oldest and the newest that no mail
-// has named yet: when they arrive late they find the thread. The claims are conditional: who loses the race reads again.
-func (t *threading) remember(b *batch, thread, own string, refs []string) {
+// has named yet: when they arrive late they find the thread. The claims are conditional: who loses the race reads again. It returns
+// the sort keys of those that go with the mail when it is purged.
+func (t *threading) remember(b *batch, thread, own string, refs []string) (keys []string) {
 	claims := []string{}
 	if own != "" {
 		claims = append(claims, own)
@@ -114,8 +115,12 @@ func (t *threading) remember(b *batch, thread, own string, refs []string) {
 		case !asked && id == own:
 			// What it answers told the thread; an early answer to it may have claimed another, which answers to come must not join.
 			b.set(k, threadRow{thread})
+		case id != own:
+			continue
 		}
+		keys = append(keys, k.Sort)
 	}
+	return keys
 }
 
 func (t *threading) subject(ctx context.Context) (subjectRow, uint64, error) {
@@ -140,6 +145,17 @@ func (t *threading) derive(refs []string, own string) string {
 	}
 	sum := sha256.Sum256([]byte(t.e.Workspace + "\x00" + t.e.Inbox + "\x00" + root))
 	return inbox.DerivedID("thread", [16]byte(sum[:16]))
+}
+
+// until is when the row can match nothing any more: then it goes by itself, and no purge has to find it.
+func (r subjectRow) until() time.Time {
+	var newest time.Time
+	for _, t := range r.Threads {
+		if t.At.After(newest) {
+			newest = t.At
+		}
+	}
+	return newest.Add(subjectDays + 24*time.Hour)
 }
 
 func (r subjectRow) match(e inbox.Email) string {

@@ -95,6 +95,16 @@ func recipient(local string) inbox.Recipient {
 	return inbox.Recipient{Address: local + "@acme.test", Organization: "org_1", Workspace: "ws_1", Inbox: "inbox_" + local, State: inbox.StateActive}
 }
 
+func (m *memory) AnnounceIntake(ctx context.Context, _ inbox.Intake) error {
+	defer m.mu.Unlock()
+	return m.enter(ctx, "AnnounceIntake")
+}
+
+func (m *memory) NameRaw(ctx context.Context, _ string, _ []string) error {
+	defer m.mu.Unlock()
+	return m.enter(ctx, "NameRaw")
+}
+
 func (m *memory) PutIntake(ctx context.Context, in inbox.Intake) error {
 	defer m.mu.Unlock()
 	err := m.enter(ctx, "PutIntake")

@@ -121,6 +121,10 @@ func (n *Intake) Accept(ctx context.Context, in inbox.Incoming) (string, error) 
 	if err != nil {
 		return "", unavailable("choose ids", err)
 	}
+	row.Announced = true
+	if err := n.deps.Outbox.AnnounceIntake(ctx, row); err != nil {
+		return "", unavailable("announce the raw mail", err)
+	}
 	if err := n.deps.Blobs.Put(ctx, row.RawKey, body.reader(), body.size); err != nil {
 		n.discard(ctx, row.RawKey)
 		return "", unavailable("store the raw mail", err)

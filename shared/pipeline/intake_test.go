@@ -89,7 +89,15 @@ func TestAcceptFailures(t *testing.T) {
 		{name: "row refused", setup: func(b *bench) { b.store.fail = only("PutIntake", boom) }, kind: apperr.Unavailable},
 		{name: "row refused for want of room", setup: func(b *bench) { b.store.fail = only("PutIntake", syscall.ENOSPC) }, kind: apperr.Unavailable, code: inbox.CodeStorageFull},
 		{name: "row stored, answer lost", setup: func(b *bench) { b.store.fail = only("PutIntake", errAfter) }, ok: true},
-		{name: "row unknown", setup: func(b *bench) { b.store.fail = func(string) error { return boom } }, kind: apperr.Unavailable, kept: true},
+		{name: "not announced", setup: func(b *bench) { b.store.fail = only("AnnounceIntake", boom) }, kind: apperr.Unavailable},
+		{name: "row unknown", setup: func(b *bench) {
+			b.store.fail = func(m string) error {
+				if m == "AnnounceIntake" {
+					return nil
+				}
+				return boom
+			}
+		}, kind: apperr.Unavailable, kept: true},
 		{name: "row refused, late", setup: func(b *bench) {
 			b.store.fail = func(m string) error {
 				if m == "PutIntake" {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -25,6 +26,22 @@ type Reprocessing interface {
 // reprocess reads a mail again. Everything that it puts into blobs has the keys of the first reading by this version of the
 // pipeline, and the same bytes; what the mail says changes in one transaction, at the end.
 func (w *Worker) reprocess(ctx context.Context, j *JobRun) (any, error) {
+	result, err := w.reread(ctx, j)
+	if err == nil || errors.Is(err, ErrEnded) {
+		return result, err
+	}
+	// The mail may have been purged under this run, which then found its bytes gone, or stored some after they were removed.
+	_, _, gone := w.deps.Reprocess.Email(ctx, j.Job.Workspace, j.Job.Target, false)
+	if !apperr.Is(gone, apperr.NotFound) {
+		return nil, err
+	}
+	if err := removeUnnamed(ctx, w.deps.Blobs, j.Job.Target); err != nil {
+		return nil, err
+	}
+	return nil, gone //nolint:wrapcheck // the store names the step
+}
+
+func (w *Worker) reread(ctx context.Context, j *JobRun) (any, error) {
 	var params inbox.ReprocessParams
 	if err := j.Params(&params); err != nil {
 		return nil, err

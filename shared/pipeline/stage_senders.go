@@ -97,6 +97,7 @@ func (r *run) listed(ctx context.Context) (policy inbox.SenderPolicy, unlisted i
 	in, err := r.w.deps.Senders.Inbox(ctx, r.email.Workspace, r.email.Inbox)
 	switch {
 	case apperr.Is(err, apperr.NotFound): // purged meanwhile
+		r.orphan = r.w.deps.Orphan != nil
 		return policy, unlisted, nil, nil
 	case err != nil:
 		return "", "", nil, fmt.Errorf("inbox: %w", err)

@@ -20,7 +20,15 @@ type Recipients interface {
 
 // Outbox holds what was accepted and is not finished, so that nothing depends on a queue that may lose a message.
 type Outbox interface {
-	// PutIntake stores the outbox row of an accepted mail.
+	// AnnounceIntake stores, before the bytes of a mail are, that they are to be removed again when its outbox row does not follow
+	// within inbox.AcceptTime. Repeating it changes nothing.
+	AnnounceIntake(ctx context.Context, in inbox.Intake) error
+	// NameRaw says which mails share the raw bytes under a key, before any of them is stored. Repeating it changes nothing.
+	// inbox.ErrRawDone: they have all been purged or discarded, and the bytes with them; conflict (raw_gone) when the bytes are gone and
+	// a mail is new.
+	NameRaw(ctx context.Context, key string, mails []string) error
+	// PutIntake stores the outbox row of an accepted mail and, of one that was announced, takes that back in the same transaction:
+	// unavailable (too_late) when its bytes may be removed already.
 	PutIntake(ctx context.Context, in inbox.Intake) error
 	// Intake reads it back: not_found when it was fanned out already, which a redelivery takes for success.
 	Intake(ctx context.Context, id string) (inbox.Intake, error)
@@ -58,7 +66,8 @@ type Mails interface {
 	// digests in one transaction (bounded: attachments over 30 go in earlier ones). Labels, handled and deletion that an
 	// operation set meanwhile stay. key is remembered for Duplicate. Finishing twice changes nothing.
 	Finish(ctx context.Context, p inbox.Processed, key string) error
-	// Discard drops a received mail that is an exact duplicate of another, with its outbox row, and counts it on the other.
+	// Discard drops a received mail that is an exact duplicate of another, with its outbox row, and counts it on the other. Its bytes
+	// become trash, unless others share them.
 	Discard(ctx context.Context, id, duplicateOf string) error
 }
 

@@ -39,16 +39,15 @@ func (n *Intake) AcceptStored(ctx context.Context, in inbox.Stored) ([]string, e
 	if len(in.Recipients) == 0 || in.Source == "" || in.ReceivedAt.IsZero() || blob.CheckKey(in.Key) != nil {
 		return nil, apperr.New(apperr.Invalid, "bad_intake", "A stored mail needs its source, its time, its key and recipients.")
 	}
-	size, digest, err := n.digest(ctx, in.Key)
-	if err != nil {
-		return nil, fmt.Errorf("read the stored mail: %w", err)
-	}
 	row := inbox.Intake{
-		ReceivedAt: in.ReceivedAt.UTC(), RawKey: in.Key, RawSHA256: digest, Size: size, From: in.From, Authentication: in.Authentication,
+		ReceivedAt: in.ReceivedAt.UTC(), RawKey: in.Key, From: in.From, Authentication: in.Authentication,
 		Shared: true, // a second notice may name an inbox more
 	}
 	now, later, err := storedRows(row, in)
 	if err != nil {
+		return nil, err
+	}
+	if done, err := n.read(ctx, in.Key, now, later); done || err != nil {
 		return nil, err
 	}
 	for _, row := range later {
@@ -72,6 +71,36 @@ func (n *Intake) AcceptStored(ctx context.Context, in inbox.Stored) ([]string, e
 		ids = append(ids, row.ID)
 	}
 	return ids, nil
+}
+
+// read names the bytes, so that nobody removes them from here on, and then reads them. done: a notice that comes again when all of its
+// mails have come and gone.
+func (n *Intake) read(ctx context.Context, key string, lists ...[]inbox.Intake) (done bool, err error) {
+	var mails []string
+	for _, list := range lists {
+		for _, row := range list {
+			for _, d := range row.Recipients {
+				mails = append(mails, d.Email)
+			}
+		}
+	}
+	err = bounded(ctx, func(ctx context.Context) error { return n.deps.Outbox.NameRaw(ctx, key, mails) })
+	if errors.Is(err, inbox.ErrRawDone) {
+		return true, nil
+	}
+	if err != nil {
+		return false, unavailable("name the stored mail", err)
+	}
+	size, digest, err := n.digest(ctx, key)
+	if err != nil {
+		return false, fmt.Errorf("read the stored mail: %w", err)
+	}
+	for _, list := range lists {
+		for i := range list {
+			list[i].Size, list[i].RawSHA256 = size, digest
+		}
+	}
+	return false, nil
 }
 
 // digest reads the blob to its end without keeping it. A blob that is missing is not not_found: that would tell a queue that

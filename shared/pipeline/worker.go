@@ -47,6 +47,8 @@ type WorkerDeps struct {
 	Reprocess Reprocessing // nil: no mail is read again
 	Importing *Importing   // nil: nothing is imported
 	Forward   *Forwarding  // nil: nothing is sent on
+	// Orphan drops a mail whose inbox was purged while it waited; nil: it is kept.
+	Orphan func(ctx context.Context, e inbox.Email) error
 	// Notify tells of a mail that was read again and whose job wants it told (inbox.ReprocessParams), perhaps more than once of
 	// one job. nil: there is nobody to tell.
 	Notify func(ctx context.Context, e inbox.Email, job string) error
@@ -201,6 +203,7 @@ type run struct {
 	reading     *Reading // nil: not read
 	key         string   // of Duplicate
 	duplicateOf string   // the mail is an exact copy and will be dropped
+	orphan      bool     // its inbox is gone for good
 	author      string   // the one address that the checks speak of
 	judged      inbox.Judgement
 	template    string       // slug of the inbox's default one
@@ -249,6 +252,9 @@ func (r *run) stages(ctx context.Context) error {
 		if r.duplicateOf != "" {
 			return nil
 		}
+		if r.orphan {
+			return r.w.deps.Orphan(ctx, r.email)
+		}
 	}
 	return nil
 }
@@ -275,6 +281,9 @@ func (r *run) failed() bool { return r.email.Status == inbox.StatusFailed }
 func (r *run) outcome() string {
 	if r.duplicateOf != "" {
 		return "duplicate"
+	}
+	if r.orphan {
+		return "purged"
 	}
 	return string(r.email.Status)
 }

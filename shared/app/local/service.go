@@ -61,17 +61,18 @@ type Service struct {
 	version string
 	log     *slog.Logger
 
-	engine *embedded.Engine
-	store  *inboxstore.Store
-	blobs  *dir.Store
-	queue  *queue.Queue
-	seal   *seal.Keyring
-	fixed  *seal.Keyring // of what clients keep
-	keys   *oauth.KeyRing
-	intake *pipeline.Intake
-	worker *pipeline.Worker
-	hooks  *telling.Hooks
-	admin  *admin
+	engine    *embedded.Engine
+	store     *inboxstore.Store
+	blobs     *dir.Store
+	queue     *queue.Queue
+	seal      *seal.Keyring
+	fixed     *seal.Keyring // of what clients keep
+	keys      *oauth.KeyRing
+	intake    *pipeline.Intake
+	worker    *pipeline.Worker
+	retention *pipeline.Retention
+	hooks     *telling.Hooks
+	admin     *admin
 
 	origin string
 	api    *web.API
@@ -173,6 +174,12 @@ func (s *Service) pipeline() (err error) {
 		Recipients: s.store, Outbox: s.store, Blobs: s.blobs, Queue: s.queue, Logger: s.log, Clock: s.opts.Clock,
 		Senders: s.store, Known: s.store, Rejected: s.hooks.Rejected,
 	}, pipeline.IntakeOptions{})
+	if err != nil {
+		return err
+	}
+	s.retention, err = pipeline.NewRetention(pipeline.RetentionDeps{
+		Store: s.store, Blobs: s.blobs, Logger: s.log, Clock: s.opts.Clock,
+	}, pipeline.RetentionOptions{})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ const (
 	sweepRows  = 1000
 )
 
-// sweep removes expired rows until ctx ends.
+// sweep removes expired rows, and has retention do what is due, each minute until ctx ends.
 func (s *Service) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -34,6 +34,9 @@ func (s *Service) sweep(ctx context.Context) {
 		}
 		if n > 0 {
 			s.log.LogAttrs(ctx, slog.LevelInfo, "swept expired rows", slog.Int("rows", n))
+		}
+		if err := s.retention.Run(ctx); err != nil && ctx.Err() == nil {
+			s.log.LogAttrs(ctx, slog.LevelError, "retention failed", slog.String("cause", err.Error()))
 		}
 	}
 }

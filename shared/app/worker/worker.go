@@ -130,11 +130,15 @@ func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Functio
 	if err != nil {
 		return nil, err
 	}
+	retention, err := pipeline.NewRetention(pipeline.RetentionDeps{Store: e.Store, Blobs: e.Blobs, Logger: log, Clock: clock}, pipeline.RetentionOptions{})
+	if err != nil {
+		return nil, err
+	}
 	deps := pipeline.WorkerDeps{
 		Outbox: e.Store, Mails: e.Store, Blobs: e.Blobs, Queue: e.Queue, Parse: parsing.Mail(mail.Limits{}), Logger: log, Clock: clock,
 		Authenticate: parsing.Senders(nil), SameOrganization: mailauth.SameOrganization, Senders: e.Store,
 		Rules: e.Store, Extractor: inbox.NewLocators(), Extractions: e.Store,
-		Jobs: e.Store, Reprocess: e.Store, Authority: authority.New(e.Store, e.Rows, nil),
+		Jobs: e.Store, Reprocess: e.Store, Orphan: retention.Orphan, Authority: authority.New(e.Store, e.Rows, nil),
 		Importing: &pipeline.Importing{Uploads: e.Store, Inboxes: e.Store, Blobs: e.Blobs, Intake: intake, Cut: parsing.Cut, Dated: parsing.ImportedAt},
 		Forward:   &pipeline.Forwarding{Store: e.Store, Outlet: outlet.Outlet{To: e.Outlet}},
 	}
@@ -157,7 +161,7 @@ func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Functio
 			ticks <- struct{}{}
 			defer func() { <-ticks }()
 			_, swept := pipeline.SweepUploads(ctx, e.Store, e.Blobs, clock(), sweepUploads)
-			return errors.Join(due.Run(ctx), hooks.Due.Run(ctx), swept)
+			return errors.Join(due.Run(ctx), hooks.Due.Run(ctx), swept, retention.Run(ctx)) // nobody waits for the last
 		},
 	})}, nil
 }
