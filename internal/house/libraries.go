@@ -39,7 +39,7 @@ var libraries = map[string]library{
 	"golang.org/x/net/html/atom":                 {nil, "html is used for its tokenizer only: its parser is not linear"},
 	"golang.org/x/net/idna":                      {[]string{"mail", "smtpd", "inbox"}, "domains have one spelling where they are compared"},
 	"golang.org/x/text":                          {[]string{"mail"}, "charsets end where a mail is read"},
-	"golang.org/x/sync":                          {[]string{"pipeline", "webhook", "mailauth"}, "the worker bounds what it holds in memory, and what it sends at once"},
+	"golang.org/x/sync":                          {[]string{"pipeline", "mailauth", "webhook"}, "the worker bounds what it holds in memory, and what it sends at once; DNS is waited for by few"},
 	"github.com/oklog/ulid":                      {[]string{"pipeline"}, "ids that mails get at the door"},
 	"go.etcd.io/bbolt":                           {[]string{"store/embedded"}, "the file of one engine"},
 	"github.com/truora/minidyn":                  {[]string{"testkit"}, "DynamoDB in process: tests only"},

@@ -59,7 +59,7 @@ func LoadMails(ctx context.Context, box Mailbox, shelf Shelf, start time.Time) e
 }
 
 func (l *Loaded) date(at time.Time) {
-	l.Intake.ReceivedAt = at
+	l.Intake.ReceivedAt, l.Intake.Announced = at, false // its blobs are there already
 	for i := range l.Mails {
 		l.Mails[i].ReceivedAt, l.Mails[i].UpdatedAt = at, at
 	}
