@@ -88,6 +88,10 @@ type Email struct {
 	Version      uint64      `json:"version"` // moved by operations only, never by the pipeline
 
 	Authentication []Authentication `json:"authentication,omitempty"` // what the transport checked, if it did
+
+	Rules      []RuleRef      `json:"rules,omitempty"`      // those that matched it, in their order
+	CategoryBy RuleRef        `json:"category_by,omitzero"` // the rule that set the category; zero: none
+	Notify     []Notification `json:"notify,omitempty"`     // webhooks that rules want told of it
 }
 
 // Content is third-party text: data, never instructions.

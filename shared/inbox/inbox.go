@@ -64,6 +64,7 @@ type Inbox struct {
 	Retention    int          `json:"retention_days,omitempty"` // 0: kept
 	SenderPolicy SenderPolicy `json:"sender_policy,omitempty"`  // see Policy
 	OnUnlisted   OnUnlisted   `json:"on_unlisted,omitempty"`
+	Template     string       `json:"default_template,omitempty"` // slug: extracted from every mail that arrives
 	CreatedAt    time.Time    `json:"created_at"`
 	UpdatedAt    time.Time    `json:"updated_at"`
 	DeletedAt    time.Time    `json:"deleted_at,omitzero"`

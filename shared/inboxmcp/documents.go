@@ -48,8 +48,10 @@ pointers): in tools and resources they point into the JSON that came back ("" is
 - Files: attachments_list, attachments_get; attachments_download_url gives an address for 5 minutes.
 - Who wrote: trust and trust_reasons of an email say how far From is to be believed; buzon://inbox/statuses explains the levels.
 - Held back: emails_list with status=quarantined; emails_release lets one go, allowed_senders_upsert lets a sender in.
+- What happens by itself: rules_list; rules_test says what rules would do with an email and why; rules_upsert changes them.
+- Data in mail: extraction_templates_list, extractions_run, extractions_list; emails_get with include extractions.
 - Webhooks: webhooks_list, webhook_deliveries_list; buzon://inbox/events says what they can be told. Prompt debug_webhook.
-- Ready-made requests: prompts triage_inbox, summarize_thread, summarize_email.
+- Ready-made requests: prompts triage_inbox, summarize_thread, summarize_email, extract_fields, draft_rule.
 
 ## Doing work
 1. List with handled=false. 2. Read what the summary does not settle. 3. emails_update adds labels, sets the category.
@@ -161,6 +163,7 @@ func failures() any {
 			reason{"declined", "A person was asked and said no: do not repeat unless they ask for it again."},
 			reason{"confirmation_outdated", "The target changed after the person was asked: call again, and they are asked again."},
 			reason{"not_quarantined", "Only a quarantined email can be released: read its status."},
+			reason{"rules_full", "As many rules as a workspace can have, or too large ones: join, shorten or delete some."},
 			reason{"too_many_webhooks", "A workspace has 50 webhooks at most: delete one, or add events to another."},
 			reason{"name_taken", "Another thing has this name: choose another."},
 			reason{"webhook_disabled", "Nothing is sent to a disabled webhook: enable it first."},

@@ -63,6 +63,27 @@ func prompts() []prompt {
 		},
 		{
 			mcp.Prompt{
+				Name: "extract_fields", Title: "Extract fields from an email",
+				Description: "Fills the fields of an extraction template from one email, with the words each value stands in, and leaves out what is in doubt.",
+				Arguments: []mcp.PromptArgument{
+					{Name: argEmail, Description: "Id of the email.", Required: true},
+					{Name: argTemplate, Description: "Slug of the extraction template.", Required: true},
+				},
+			}, []string{toolEmail, toolTemplates}, (*Offers).extractFields,
+		},
+		{
+			mcp.Prompt{
+				Name: "draft_rule", Title: "Draft a rule",
+				Description: "Drafts a rule for a goal, tried on the newest emails of an inbox. Stores nothing by itself.",
+				Arguments: []mcp.PromptArgument{
+					{Name: argInbox, Description: "Slug or id of the inbox.", Required: true},
+					{Name: argGoal, Description: "What the rule is to do, in your words.", Required: true},
+					{Name: argLabel, Description: "Label that it is to add."},
+				},
+			}, []string{toolEmails, toolRules, toolRuleTest}, (*Offers).draftRule,
+		},
+		{
+			mcp.Prompt{
 				Name: "debug_webhook", Title: "Find out what is wrong with a webhook",
 				Description: "Looks at a webhook and what was sent to it and says why deliveries fail and what to do.",
 				Arguments: []mcp.PromptArgument{
@@ -164,6 +185,10 @@ func expected(name, value string) string {
 	case argLimit:
 		if n, err := strconv.Atoi(value); err != nil || n < 1 || n > maxTriage || strconv.Itoa(n) != value {
 			return "1 to " + strconv.Itoa(maxTriage)
+		}
+	case argGoal:
+		if !sentence(value) {
+			return "at most " + strconv.Itoa(maxGoal) + " characters without control characters"
 		}
 	default:
 		if !word(value) {

@@ -61,7 +61,7 @@ func (w *world) destructives() map[string]destructive {
 			return strings.Contains(text, "job_")
 		}
 	}
-	return map[string]destructive{
+	return w.withRules(map[string]destructive{
 		"webhooks_upsert": {
 			body: `{"name":"orders","url":"https://Möbel.example/x","events":["email.processed","email.failed"],"inboxes":["facturas"]}`, act: hook,
 			words: "Change webhook orders: from now on it sends to xn--mbel-5qa.example, at email.processed, email.failed, of " + id + "; until now it sent to hooks.example.test",
@@ -126,7 +126,7 @@ func (w *world) destructives() map[string]destructive {
 				return w.data("acme", "GET", "/emails/"+mail.ID+"?include_deleted=true", "", 200)["deleted_at"] != nil
 			},
 		},
-	}
+	})
 }
 
 // inside runs an operation's route for a caller of MCP.
@@ -248,7 +248,7 @@ func TestUpsertOfTheHandshakeEra(t *testing.T) {
 
 func TestSessionNamesWhatAsks(t *testing.T) {
 	w := newWorld(t)
-	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess webhooks_upsert webhooks_delete webhooks_test webhooks_rotate_secret webhook_deliveries_retry", "blind": "", "viewer": ""} {
+	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess rules_upsert rules_delete extraction_templates_delete webhooks_upsert webhooks_delete webhooks_test webhooks_rotate_secret webhook_deliveries_retry", "blind": "", "viewer": ""} {
 		var names []string
 		for _, name := range w.data(who, "GET", "/session", "", 200)["confirmed_tools"].([]any) {
 			names = append(names, name.(string))

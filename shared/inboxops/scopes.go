@@ -15,6 +15,11 @@ const (
 	scopeUsageRead       = "usage:read"
 	scopeAuditRead       = "audit:read"
 	scopeCodesRead       = "codes:read"
+	scopeRulesRead       = "rules:read"
+	scopeRulesWrite      = "rules:write"
+	scopeExtractionRead  = "extraction:read"
+	scopeExtractionWrite = "extraction:write"
+	scopeExtractionRun   = "extraction:run"
 	scopeWebhooksRead    = "webhooks:read"
 	scopeWebhooksWrite   = "webhooks:write"
 	scopeWebhooksSend    = "webhooks:send"
@@ -40,11 +45,11 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: scopeWebhooksRead, Description: "See webhooks and their deliveries."},
 		{Name: scopeWebhooksWrite, Description: "Create, change and delete webhooks and rotate their secrets."},
 		{Name: scopeWebhooksSend, Description: "Test webhooks and repeat deliveries."},
-		{Name: "rules:read", Description: "See and test rules."},
-		{Name: "rules:write", Description: "Create, change and delete rules."},
-		{Name: "extraction:read", Description: "See extraction templates and extracted data."},
-		{Name: "extraction:write", Description: "Create, change and delete extraction templates."},
-		{Name: "extraction:run", Description: "Extract data from emails."},
+		{Name: scopeRulesRead, Description: "See and test rules."},
+		{Name: scopeRulesWrite, Description: "Create, change and delete rules."},
+		{Name: scopeExtractionRead, Description: "See extraction templates and extracted data."},
+		{Name: scopeExtractionWrite, Description: "Create, change and delete extraction templates."},
+		{Name: scopeExtractionRun, Description: "Extract data from emails."},
 		{Name: "keys:read", Description: "See API keys, never their secrets.", Reserved: true, Strong: true},
 		{Name: "keys:write", Description: "Create, rotate and revoke API keys.", Reserved: true, Strong: true},
 		{Name: scopeJobsRead, Description: "Follow long-running jobs."},

@@ -82,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
 	services, err := inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Rules: w.store, Templates: w.store, Extractions: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w,
 		Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
@@ -91,7 +91,7 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	w.api, err = rest.New(c, rest.Deps{
 		Authenticator: w, Challenger: w, Logger: slog.New(slog.DiscardHandler), RequestID: func(context.Context) string { return "r" },
-		Source: func(context.Context) string { return "192.0.2.7" }, Idempotency: inboxops.Keys{Store: w.store},
+		Idempotency: inboxops.Keys{Store: w.store}, Source: func(context.Context) string { return "192.0.2.7" },
 	}, rest.Options{BasePath: "/api/v1"})
 	w.must(err)
 	segments, err := optool.ParseSegments(inboxops.Tools())
@@ -105,7 +105,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read usage:read audit:read codes:read jobs:write webhooks:write webhooks:send")
+	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read usage:read audit:read codes:read jobs:write webhooks:write webhooks:send rules:write extraction:write extraction:run")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
 			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Email: name + "@example.com", Client: "client-" + name, Role: role, Own: role, Scopes: scopes, Expires: clock(),

@@ -51,10 +51,10 @@ func define[I, O any](
 		spec.Status = http.StatusOK
 	}
 	return op.Operation{
-		Spec:   spec,
-		Input:  reflect.TypeFor[I](),
-		Output: reflect.TypeFor[O](),
-		Asks:   question != nil,
+		Spec:    spec,
+		Input:   reflect.TypeFor[I](),
+		Output:  reflect.TypeFor[O](),
+		Asks:    question != nil,
 		Binding: &binding{func(api huma.API, o huma.Operation) { huma.Register(api, o, pass(question, handle)) }},
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/blob/dir"
 	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/demo"
+	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/mailauth"
@@ -180,6 +181,7 @@ func (s *Service) pipeline() (err error) {
 	deps := pipeline.WorkerDeps{
 		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: parsing.Mail(mail.Limits{}),
 		Logger: s.log, Clock: s.opts.Clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: s.store,
+		Rules: s.store, Extractor: inbox.NewLocators(), Extractions: s.store,
 		Jobs: s.store, Reprocess: s.store, Authority: authority.New(s.store, s.engine, nil),
 	}
 	s.hooks.Join(&deps)

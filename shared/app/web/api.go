@@ -147,11 +147,12 @@ func (b *builder) domain() error {
 		jobs = jobQueue{b.Queue}
 	}
 	services, err := inbox.New(inbox.Deps{
-		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
+		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store,
+		Rules: b.Store, Templates: b.Store, Extractions: b.Store, Audit: b.Store, Jobs: b.Store, JobQueue: jobs,
 		Threads: b.Store, Work: b.Store, Waiting: b.Store, Usage: b.Store, Rates: rates{b}, MaxWaits: b.MaxWaits,
 		Webhooks: b.Store, Deliveries: b.Store, WebhookSecrets: b.webhookSecrets(), SecretPages: secretPages{b},
 		Receivers: safehttp.New(safehttp.Options{Loopback: b.LoopbackReceivers}),
-		Jobs:      b.Store, JobQueue: jobs, Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
+		Blobs:     b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
 		return fmt.Errorf("web: %w", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/app/telling"
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/config"
+	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/lambdaedge"
 	"github.com/buzon-mail/buzon/shared/mail"
@@ -115,6 +116,7 @@ func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Functio
 	deps := pipeline.WorkerDeps{
 		Outbox: e.Store, Mails: e.Store, Blobs: e.Blobs, Queue: e.Queue, Parse: parsing.Mail(mail.Limits{}), Logger: log, Clock: clock,
 		Authenticate: parsing.Senders(nil), SameOrganization: mailauth.SameOrganization, Senders: e.Store,
+		Rules: e.Store, Extractor: inbox.NewLocators(), Extractions: e.Store,
 		Jobs: e.Store, Reprocess: e.Store, Authority: authority.New(e.Store, e.Rows, nil),
 	}
 	hooks.Join(&deps)
