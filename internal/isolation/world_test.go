@@ -378,6 +378,13 @@ func (w *world) read() {
 	for _, r := range list.Resources {
 		w.templates = append(w.templates, r.URI)
 	}
+	for _, document := range []string{"guide", "statuses", "events", "limits", "errors"} { // their samples are of nobody
+		d := drawing{w: w, c: owner}
+		uri := "buzon://inbox/" + document
+		for _, id := range ids.FindAllString(string(w.send(owner, d.rpc("", "resources/read", uri, map[string]any{"uri": uri})).body), -1) {
+			w.invented[id] = true
+		}
+	}
 	w.prompts = list.Prompts
 	if len(w.templates) == 0 || len(w.prompts) == 0 {
 		w.t.Fatal("no resources or no prompts")
