@@ -69,6 +69,54 @@ func (w *world) draw(c *caller) request {
 
 func pick[T any](w *world, list []T) T { return list[w.r.IntN(len(list))] }
 
+// arguments are whatever the schema allows, most of which a service refuses; or, half of the time, what it does.
+func (d *drawing) arguments() map[string]any {
+	if d.w.r.IntN(2) == 0 {
+		if sound := d.sound(); sound != nil {
+			return sound
+		}
+	}
+	return d.object(d.o.input)
+}
+
+// sound are arguments that make or change something, so that both sides have one of everything. They are nil for operations that
+// need no help.
+func (d *drawing) sound() map[string]any {
+	one := d.c.canary(d.w)
+	out := map[string]any{}
+	switch d.o.name {
+	case "inboxes_upsert":
+		out = map[string]any{"slug": one, "display_name": one}
+	case "inboxes_set_sender_policy":
+		out = map[string]any{"id": d.reference("inbox", true), "sender_policy": "open"}
+	case "allowed_senders_upsert":
+		out = map[string]any{"id": d.reference("inbox", true), "kind": "domain", "value": one + ".example", "note": one}
+	case "webhooks_upsert":
+		out = map[string]any{"name": one, "url": "http://localhost:1/" + one, "events": []string{"email.processed", "email.handled"}, "enabled": true}
+	case "rules_upsert":
+		out = map[string]any{
+			"slug": one, "enabled": true, "restore": true,
+			"conditions": []any{map[string]any{"field": "subject", "op": "contains", "value": one}},
+			"actions":    []any{map[string]any{"type": "add_label", "value": one}},
+		}
+	case "extraction_templates_upsert":
+		schema := map[string]any{"type": "object", "properties": map[string]any{"total": map[string]any{"type": "string"}}}
+		out = map[string]any{
+			"slug": one, "json_schema": schema, "restore": true, "locators": []any{map[string]any{"field": "total", "kind": "label", "value": "Total:"}},
+		}
+	case "extractions_run":
+		out = map[string]any{"email_ids": []string{d.reference("email", false)}, "template": one}
+	case "emails_update":
+		out = map[string]any{"id": d.reference("email", false), "add_labels": []string{one}, "handled": d.w.r.IntN(2) == 0}
+	default:
+		return nil
+	}
+	if d.o.input != nil && d.o.input.Properties["idempotency_key"] != nil {
+		out["idempotency_key"] = d.key()
+	}
+	return out
+}
+
 // object draws a value for each required member, and for some of the others.
 func (d *drawing) object(s *schema) map[string]any {
 	out := map[string]any{}
@@ -249,7 +297,7 @@ func (d *drawing) workspace() []string {
 
 // route is a REST request.
 func (d *drawing) route() request {
-	arguments := d.object(d.o.input)
+	arguments := d.arguments()
 	path := d.o.path
 	query := url.Values{}
 	for name, v := range arguments {
@@ -281,7 +329,7 @@ func (d *drawing) route() request {
 
 // tool is a call of either era.
 func (d *drawing) tool() request {
-	return d.rpc(d.o.name, "tools/call", d.o.name, map[string]any{"name": d.o.name, "arguments": d.object(d.o.input)})
+	return d.rpc(d.o.name, "tools/call", d.o.name, map[string]any{"name": d.o.name, "arguments": d.arguments()})
 }
 
 // rpc is a request to the endpoint.

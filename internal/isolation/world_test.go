@@ -218,11 +218,33 @@ func newWorld(t *testing.T, r *rand.Rand) *world {
 			w.mail(c.tenant)
 		}
 		w.await(c, 6)
+		w.furnish(c)
 		for _, list := range []string{"/inboxes", "/emails", "/threads"} {
 			c.learn(w, w.send(c, request{surface: "rest", method: "GET", path: list + "?limit=3", headers: workspace}))
 		}
 	}
 	return w
+}
+
+// furnish makes one of everything that mails meet.
+func (w *world) furnish(c *caller) {
+	for _, name := range []string{"extraction_templates_upsert", "rules_upsert", "webhooks_upsert"} {
+		for range 3 {
+			i := slices.IndexFunc(w.operations, func(o operation) bool { return o.name == name })
+			d := &drawing{w: w, c: c, o: w.operations[i]}
+			body := d.sound()
+			delete(body, "idempotency_key") // a header here
+			q := request{
+				surface: "rest", operation: name, method: d.o.method, path: d.o.path, body: text(body),
+				headers: []string{"X-Workspace-Id", c.workspace, "Idempotency-Key", d.key()},
+			}
+			a := w.send(c, q)
+			if a.status/100 != 2 {
+				w.t.Fatalf("%s: %d %s", q, a.status, a.body)
+			}
+			c.learn(w, a)
+		}
+	}
 }
 
 // await waits until mails of the canary are processed.
