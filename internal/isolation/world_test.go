@@ -219,7 +219,7 @@ func newWorld(t *testing.T, r *rand.Rand) *world {
 		}
 		w.await(c, 6)
 		w.furnish(c)
-		for _, list := range []string{"/inboxes", "/emails", "/threads"} {
+		for _, list := range []string{"/inboxes", "/emails", "/threads", "/attachments"} {
 			c.learn(w, w.send(c, request{surface: "rest", method: "GET", path: list + "?limit=3", headers: workspace}))
 		}
 	}

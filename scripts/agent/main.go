@@ -29,8 +29,16 @@ import (
 // day is how long one may take; a healthy one needs a quarter of it.
 const day = time.Minute
 
+// asBuzon is the argument with which this program is the service itself.
+const asBuzon = "buzon"
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if len(os.Args) > 1 && os.Args[1] == asBuzon {
+		code := service.Buzon(ctx, os.Args[2:])
+		stop()
+		os.Exit(code) //nolint:gocritic // stop was called
+	}
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil {
@@ -49,19 +57,19 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	conformance, js, binary := filepath.Join(folder, "conformance"), filepath.Join(folder, "clients", "js"), filepath.Join(folder, "agent", "buzon")
+	conformance, js := filepath.Join(folder, "conformance"), filepath.Join(folder, "clients", "js")
 	if err := npm.Install(ctx, "scripts/conformance", conformance); err != nil {
 		return err
 	}
 	if err := npm.Install(ctx, "scripts/clients/js", js); err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./functions/local") //nolint:gosec // a folder of ours
-	if text, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the service: %w\n%s", err, text)
+	program, err := os.Executable()
+	if err != nil {
+		return err
 	}
 	w := &world{node: npm.Node(conformance), js: js, out: out}
-	return w.live(ctx, binary)
+	return w.live(ctx, program)
 }
 
 // world is everything around the agent.
@@ -74,10 +82,10 @@ type world struct {
 }
 
 // live starts service and receiver, lets the agent work, and ends them.
-func (w *world) live(ctx context.Context, binary string) (err error) {
+func (w *world) live(ctx context.Context, program string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, day)
 	defer cancel()
-	if w.service, err = service.Spawn(ctx, binary); err != nil {
+	if w.service, err = service.Spawn(ctx, program, asBuzon); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.service.Close()) }()

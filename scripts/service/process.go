@@ -11,27 +11,54 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/buzon-mail/buzon/shared/app/local"
+	"github.com/buzon-mail/buzon/shared/config"
 )
+
+// varAhead is how far the clock of a process is ahead; a script's own, no setting of the service.
+const varAhead = "SERVICE_CLOCK_AHEAD"
+
+// Buzon is the buzon command line, for a script that calls itself to be the service; Spawn starts it. It returns the exit code.
+func Buzon(ctx context.Context, args []string) int {
+	ahead, err := time.ParseDuration(os.Getenv(varAhead))
+	if err != nil || len(args) != 1 || args[0] != "serve" {
+		return local.Main(ctx, local.Process{Args: args, Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr})
+	}
+	cfg, err := config.LoadLocal(os.Getenv)
+	if err == nil {
+		var s *local.Service
+		if s, err = local.New(cfg, local.Options{Clock: func() time.Time { return time.Now().Add(ahead) }}); err == nil {
+			err = s.Run(ctx, os.Stdout)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "service:", err)
+		return 1
+	}
+	return 0
+}
 
 // Process is the service in a process of its own, which can be killed and started again over the same folder at the same
 // addresses.
 type Process struct {
-	Demo   []byte // demo.json
-	binary string
-	folder string
-	env    []string
-	child  *exec.Cmd
-	said   *bytes.Buffer
-	ended  chan error
+	Demo    []byte // demo.json
+	program []string
+	folder  string
+	env     []string
+	ahead   time.Duration // of its clock
+	child   *exec.Cmd
+	said    *bytes.Buffer
+	ended   chan error
 }
 
-// Spawn starts a built buzon with the demo and waits until it is ready.
-func Spawn(ctx context.Context, binary string) (*Process, error) {
+// Spawn starts a program that is buzon, with the demo, and waits until it is ready.
+func Spawn(ctx context.Context, program ...string) (*Process, error) {
 	folder, err := os.MkdirTemp("", "bz") // short: the socket in it has 108 bytes for its path
 	if err != nil {
 		return nil, fmt.Errorf("service: %w", err)
 	}
-	p := &Process{binary: binary, folder: folder}
+	p := &Process{program: program, folder: folder}
 	addresses := make([]string, 2)
 	for i := range addresses {
 		if addresses[i], err = free(); err != nil {
@@ -57,13 +84,15 @@ func free() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// Crash ends it with SIGKILL, which no process can answer, and starts it again.
-func (p *Process) Crash(ctx context.Context) error {
+// Crash ends it with SIGKILL, which no process can answer, and starts it again as if it had been down for so long: what it had in
+// hand is free again after its leases, which nobody has to wait for.
+func (p *Process) Crash(ctx context.Context, down time.Duration) error {
 	if err := p.child.Process.Kill(); err != nil {
 		return fmt.Errorf("service: kill: %w", err)
 	}
 	<-p.ended
 	p.ended = nil
+	p.ahead += down
 	if err := os.Remove(filepath.Join(p.folder, "demo.json")); err != nil {
 		return fmt.Errorf("service: %w", err)
 	}
@@ -87,7 +116,7 @@ func (p *Process) Close() error {
 
 // Command runs the command line beside it and returns what it printed.
 func (p *Process) Command(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, p.binary, args...) //nolint:gosec // what the caller built
+	cmd := exec.CommandContext(ctx, p.program[0], append(p.program[1:len(p.program):len(p.program)], args...)...) //nolint:gosec // what the caller named
 	cmd.Env = p.env
 	out, err := cmd.Output()
 	if err != nil {
@@ -98,8 +127,8 @@ func (p *Process) Command(ctx context.Context, args ...string) (string, error) {
 
 func (p *Process) start(ctx context.Context) error {
 	p.said = &bytes.Buffer{}
-	p.child = exec.Command(p.binary, "serve") //nolint:gosec,noctx // what the caller built; Close ends it gently
-	p.child.Env, p.child.Stderr = p.env, p.said
+	p.child = exec.Command(p.program[0], append(p.program[1:len(p.program):len(p.program)], "serve")...) //nolint:gosec,noctx // what the caller named; Close ends it gently
+	p.child.Env, p.child.Stderr = append(p.env[:len(p.env):len(p.env)], varAhead+"="+p.ahead.String()), p.said
 	if err := p.child.Start(); err != nil {
 		return fmt.Errorf("service: %w", err)
 	}

@@ -46,7 +46,7 @@ async function call(tool, args = {}, answer) {
 }
 // until asks again, with a bound, until what it got is enough.
 async function until(what, enough, look) {
-  for (const end = Date.now() + 30_000; ; await pause(150)) {
+  for (const end = Date.now() + 30_000; ; await pause(250)) {
     const got = await look();
     if (enough(got)) return got;
     assert(Date.now() < end, `${what}: ${JSON.stringify(got).slice(0, 600)}`);
