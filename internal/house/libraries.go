@@ -42,6 +42,7 @@ var libraries = map[string]library{
 	"github.com/oklog/ulid":                      {[]string{"pipeline"}, "ids that mails get at the door"},
 	"go.etcd.io/bbolt":                           {[]string{"store/embedded"}, "the file of one engine"},
 	"github.com/truora/minidyn":                  {[]string{"testkit"}, "DynamoDB in process: tests only"},
+	"github.com/johannesboyne/gofakes3":          {[]string{"testkit"}, "S3 in process: tests only"},
 	"github.com/santhosh-tekuri/jsonschema":      {[]string{"testkit"}, "2.5 ms of start-up: tests only"},
 
 	"net/http":      {[]string{"awsclient", "webhook", "op", "rest", "mcp", "mcpcheck", "optool", "oauth", "safehttp", "lambdaedge", "inboxops", "app", "testkit", "functions", "outmail", "blob", "store", "queue"}, "the domain, the mail parser and the pipeline know no HTTP"},

@@ -315,7 +315,7 @@ func (d *drawing) route() request {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	q := request{operation: d.o.name, surface: "rest", method: d.o.method, path: path, headers: d.workspace(), foreign: d.foreign}
+	q := request{operation: d.o.name, surface: "rest", method: d.o.method, path: path, headers: d.workspace()}
 	if d.o.method != "GET" {
 		q.headers = append(q.headers, "Idempotency-Key", d.key())
 		delete(arguments, "idempotency_key")
@@ -323,8 +323,14 @@ func (d *drawing) route() request {
 	if d.o.body {
 		q.body = text(arguments)
 	}
-	q.foreign = d.foreign
+	q.foreign = d.named(q)
 	return q
+}
+
+// named are those of the foreign names that the request really has: a draw may have been thrown away.
+func (d *drawing) named(q request) []string {
+	all := q.path + q.body + strings.Join(q.headers, " ")
+	return slices.DeleteFunc(d.foreign, func(f string) bool { return !strings.Contains(all, f) })
 }
 
 // tool is a call of either era.
@@ -352,7 +358,7 @@ func (d *drawing) rpc(operation, method, name string, params map[string]any) req
 		}
 	}
 	q.body = `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + text(params) + `}`
-	q.foreign = d.foreign
+	q.foreign = d.named(q)
 	return q
 }
 

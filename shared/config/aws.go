@@ -124,6 +124,13 @@ func LoadOrigin(getenv Getenv) (string, error) {
 	return origin, r.err()
 }
 
+// LoadKeySet reads the name of the secret that holds a deployed service's key set. The error is Problems.
+func LoadKeySet(getenv Getenv) (Secret, error) {
+	r := &reader{getenv: getenv}
+	name := r.secretName(varKeySet)
+	return name, r.err()
+}
+
 // loadBackground is for the functions that nobody calls from outside: they know no secret and no origin.
 func loadBackground(getenv Getenv) (emulated bool, names AWS, err error) {
 	r := &reader{getenv: getenv}

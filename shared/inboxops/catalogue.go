@@ -28,7 +28,7 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // op names the declaration
 	}
-	o.catalogue = c
+	o.catalogue, o.gates = c, gatesOf(c)
 	return c, nil
 }
 
@@ -41,6 +41,7 @@ type operations struct {
 	services  *inbox.Services
 	codes     op.ScopeSet   // codes:read
 	catalogue *op.Catalogue // itself: session_get tells which tools are hidden
+	gates     []gate        // of its operations
 }
 
 // actor is the caller as the domain needs it. The route has checked scope, role and tenant already.

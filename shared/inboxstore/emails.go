@@ -26,9 +26,9 @@ func (s *Store) Emails(ctx context.Context, r inbox.EmailRange) ([]inbox.Summary
 	if err != nil {
 		return nil, "", failed("emails", err)
 	}
-	rows := make([]inbox.Summary, len(items))
-	for i, item := range items {
-		if rows[i], err = decodeSummary(item); err != nil {
+	rows, texts := make([]inbox.Summary, len(items)), newSummaries(items)
+	for i := range items {
+		if err := texts.decode(&items[i], &rows[i]); err != nil {
 			return nil, "", failed("emails", err)
 		}
 	}

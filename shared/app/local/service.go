@@ -158,7 +158,7 @@ func (s *Service) wire(origin string) (err error) {
 	}
 	s.admin = &admin{
 		dir: s.cfg.DataDir, engine: s.engine, store: s.store, api: s.api, clock: s.opts.Clock, loopback: s.cfg.Loopback(),
-		signInLink: s.api.OAuth.SignInLink,
+		signInLink: s.api.OAuth.SignInLink, changeKeys: keyFile(s.cfg.DataDir), server: func() (*oauth.Server, error) { return s.api.OAuth, nil },
 	}
 	return s.pipeline()
 }
