@@ -399,23 +399,22 @@ func (d *drawing) prompt() request {
 func (d *drawing) completion() request {
 	begin := pick(d.w, []string{"", d.c.canaries[0][:3], d.w.other(d.c.tenant).canaries[0][:3], "email_", "inbox_", "webhook_"})
 	params := map[string]any{}
-	name := ""
+	kind := "prompts"
 	if d.w.r.IntN(2) == 0 {
 		p := pick(d.w, d.w.prompts)
-		name = "prompt " + p.Name
 		params["ref"] = map[string]any{"type": "ref/prompt", "name": p.Name}
 		if len(p.Arguments) > 0 {
 			params["argument"] = map[string]any{"name": pick(d.w, p.Arguments).Name, "value": begin}
 		}
 	} else {
 		template := pick(d.w, d.w.templates)
-		name = "resource " + template
+		kind = "resources"
 		_, rest, _ := strings.Cut(template, "{")
 		variable, _, _ := strings.Cut(rest, "}")
 		params["ref"] = map[string]any{"type": "ref/resource", "uri": template}
 		params["argument"] = map[string]any{"name": variable, "value": begin}
 	}
-	return d.rpc("complete "+name, "completion/complete", "", params)
+	return d.rpc("complete "+kind, "completion/complete", "", params)
 }
 
 // other is a list, or a task.
