@@ -113,7 +113,12 @@ type emailQuoted struct {
 
 // EmailEvents are the events of a change of a mail; old is the zero value for one that was just accepted. They say nothing that
 // a caller without codes:read would not be shown.
+//
+// Of a quiet mail nobody is told that it came, nor what was made of it then; what somebody does with it later is told.
 func EmailEvents(old, next Email) ([]Event, error) {
+	if next.Quiet && (old.ID == "" || old.Status == StatusReceived || old.Status == StatusProcessing) {
+		return nil, nil
+	}
 	var types []EventType
 	switch {
 	case old.ID == "":

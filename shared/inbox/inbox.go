@@ -41,7 +41,13 @@ type Member struct {
 	Role         Role            `json:"role"`
 	Workspaces   map[string]Role `json:"workspaces,omitempty"` // workspace id -> role there instead of Role
 	CreatedAt    time.Time       `json:"created_at"`
+	// Proven is the address that was shown to be this person's own: by a provider that vouches for it, or by the word of whoever runs
+	// the service. Mail is sent to no other, so a changed address has to be proven anew.
+	Proven string `json:"proven_email,omitempty"`
 }
+
+// AddressProven reports whether mail may be sent to the person.
+func (m Member) AddressProven() bool { return m.Email != "" && m.Proven == m.Email }
 
 // State says whether an inbox takes mail.
 type State string

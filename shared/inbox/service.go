@@ -27,6 +27,9 @@ type Deps struct {
 	Usage       UsageStore
 	Jobs        JobStore
 	JobQueue    JobQueue // nil: the outbox alone brings jobs to the worker
+	People      PeopleStore
+	Uploads     UploadStore
+	Puts        Puts
 	Blobs       Blobs
 	Downloads   Downloads
 	Cursors     Sealer
@@ -57,6 +60,7 @@ type Services struct {
 	Webhooks    *Webhooks
 	Deliveries  *Deliveries
 	Jobs        *Jobs
+	Imports     *Imports
 	Audits      *Audits
 	Workspaces  *Workspaces
 	Threads     *Threads
@@ -68,7 +72,7 @@ type Services struct {
 // New makes the services; every dependency is needed but JobQueue and Sleep.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Rules == nil || d.Templates == nil || d.Extractions == nil || d.Audit == nil || d.Jobs == nil ||
+		d.Senders == nil || d.Rules == nil || d.Templates == nil || d.Extractions == nil || d.Audit == nil || d.Jobs == nil || d.People == nil || d.Uploads == nil || d.Puts == nil ||
 		d.Threads == nil || d.Work == nil || d.Waiting == nil || d.Usage == nil ||
 		d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
@@ -93,6 +97,7 @@ func New(d Deps) (*Services, error) {
 		Webhooks:    &Webhooks{d},
 		Deliveries:  &Deliveries{d},
 		Jobs:        &Jobs{d},
+		Imports:     &Imports{d},
 		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d.Cursors},
 		Threads:     &Threads{d},

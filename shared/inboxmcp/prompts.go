@@ -28,7 +28,9 @@ type prompt struct {
 }
 
 // prompts is every prompt in the order of the list.
-func prompts() []prompt {
+func prompts() []prompt { return append(mailPrompts(), rulePrompts()...) }
+
+func mailPrompts() []prompt {
 	language := mcp.PromptArgument{Name: argLanguage, Description: "Of the answer: es, en, fr, de, it or pt. Left out: the user's."}
 	return []prompt{
 		{
@@ -60,27 +62,6 @@ func prompts() []prompt {
 					{Name: argEmail, Description: "Id of the email.", Required: true}, language,
 				},
 			}, []string{toolEmail}, (*Offers).summarizeEmail,
-		},
-		{
-			mcp.Prompt{
-				Name: "extract_fields", Title: "Extract fields from an email",
-				Description: "Fills the fields of an extraction template from one email, with the words each value stands in, and leaves out what is in doubt.",
-				Arguments: []mcp.PromptArgument{
-					{Name: argEmail, Description: "Id of the email.", Required: true},
-					{Name: argTemplate, Description: "Slug of the extraction template.", Required: true},
-				},
-			}, []string{toolEmail, toolTemplates}, (*Offers).extractFields,
-		},
-		{
-			mcp.Prompt{
-				Name: "draft_rule", Title: "Draft a rule",
-				Description: "Drafts a rule for a goal, tried on the newest emails of an inbox. Stores nothing by itself.",
-				Arguments: []mcp.PromptArgument{
-					{Name: argInbox, Description: "Slug or id of the inbox.", Required: true},
-					{Name: argGoal, Description: "What the rule is to do, in your words.", Required: true},
-					{Name: argLabel, Description: "Label that it is to add."},
-				},
-			}, []string{toolEmails, toolRules, toolRuleTest}, (*Offers).draftRule,
 		},
 		{
 			mcp.Prompt{

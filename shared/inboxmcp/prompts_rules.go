@@ -10,6 +10,32 @@ import (
 	"github.com/buzon-mail/buzon/shared/mcp"
 )
 
+func rulePrompts() []prompt {
+	return []prompt{
+		{
+			mcp.Prompt{
+				Name: "extract_fields", Title: "Extract fields from an email",
+				Description: "Fills the fields of an extraction template from one email, with the words each value stands in, and leaves out what is in doubt.",
+				Arguments: []mcp.PromptArgument{
+					{Name: argEmail, Description: "Id of the email.", Required: true},
+					{Name: argTemplate, Description: "Slug of the extraction template.", Required: true},
+				},
+			}, []string{toolEmail, toolTemplates}, (*Offers).extractFields,
+		},
+		{
+			mcp.Prompt{
+				Name: "draft_rule", Title: "Draft a rule",
+				Description: "Drafts a rule for a goal, tried on the newest emails of an inbox. Stores nothing by itself.",
+				Arguments: []mcp.PromptArgument{
+					{Name: argInbox, Description: "Slug or id of the inbox.", Required: true},
+					{Name: argGoal, Description: "What the rule is to do, in your words.", Required: true},
+					{Name: argLabel, Description: "Label that it is to add."},
+				},
+			}, []string{toolEmails, toolRules, toolRuleTest}, (*Offers).draftRule,
+		},
+	}
+}
+
 // maxGoal is in characters.
 const maxGoal = 500
 

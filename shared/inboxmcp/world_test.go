@@ -110,7 +110,7 @@ func newWorld(tb testing.TB) *world {
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
 	services, err := inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Rules: w.store, Templates: w.store, Extractions: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Rules: w.store, Templates: w.store, Extractions: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w, People: w.store, Uploads: w.store, Puts: w,
 		Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
@@ -345,4 +345,8 @@ func (w *world) compile(version, definition string) *jsonschema.Schema {
 	schema, err := c.Compile("mcp:schema#/" + place + "/" + definition)
 	w.must(err)
 	return schema
+}
+
+func (w *world) PutURL(_ context.Context, u inbox.Upload, ttl time.Duration) (string, map[string]string, time.Time, error) {
+	return "https://files.test/" + u.Key, map[string]string{}, clock().Add(ttl), nil
 }

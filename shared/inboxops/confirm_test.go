@@ -120,6 +120,14 @@ func (w *world) destructives() map[string]destructive {
 				return strings.Contains(text, again.ID)
 			},
 		},
+		"emails_forward": {
+			path: again.ID, body: `{"to":["Ana@acme.test"],"note":"see this"}`,
+			words: "Send email " + again.ID + ", received by inbox facturas on 28 July 2026, out to ana@acme.test; the whole mail with 1 attachment, and a note of yours",
+			gone: func() bool {
+				_, text := w.do("acme", "GET", "/jobs", "")
+				return strings.Contains(text, again.ID)
+			},
+		},
 		"emails_delete": {
 			path: mail.ID, act: mail.ID, words: "Delete email " + mail.ID + ", received by inbox facturas on 28 July 2026, with 1 attachment; restorable until 27 August",
 			gone: func() bool {
@@ -248,7 +256,7 @@ func TestUpsertOfTheHandshakeEra(t *testing.T) {
 
 func TestSessionNamesWhatAsks(t *testing.T) {
 	w := newWorld(t)
-	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess rules_upsert rules_delete extraction_templates_delete webhooks_upsert webhooks_delete webhooks_test webhooks_rotate_secret webhook_deliveries_retry", "blind": "", "viewer": ""} {
+	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess emails_forward rules_upsert rules_delete extraction_templates_delete webhooks_upsert webhooks_delete webhooks_test webhooks_rotate_secret webhook_deliveries_retry", "blind": "", "viewer": ""} {
 		var names []string
 		for _, name := range w.data(who, "GET", "/session", "", 200)["confirmed_tools"].([]any) {
 			names = append(names, name.(string))

@@ -140,6 +140,7 @@ type Envelope struct {
 	To       string `json:"to"`
 	RemoteIP string `json:"remote_ip,omitempty"`
 	HELO     string `json:"helo,omitempty"`
+	Imported bool   `json:"imported,omitempty"`
 }
 
 // Code is a one-time code.

@@ -9,6 +9,7 @@ const (
 	scopeInboxesWrite    = "inboxes:write"
 	scopeEmailsRead      = "emails:read"
 	scopeEmailsWrite     = "emails:write"
+	scopeEmailsSend      = "emails:send"
 	scopeAttachmentsRead = "attachments:read"
 	scopeSendersRead     = "senders:read"
 	scopeSendersWrite    = "senders:write"
@@ -38,7 +39,7 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: scopeInboxesWrite, Description: "Create, change, pause, delete and restore inboxes."},
 		{Name: scopeEmailsRead, Description: "Read emails and the list of their attachments."},
 		{Name: scopeEmailsWrite, Description: "Label, handle, delete, restore and reprocess emails."},
-		{Name: "emails:send", Description: "Forward emails to members and allowed targets."},
+		{Name: scopeEmailsSend, Description: "Forward emails to members."},
 		{Name: scopeAttachmentsRead, Description: "Download attachments."},
 		{Name: scopeSendersRead, Description: "See allowed and blocked senders."},
 		{Name: scopeSendersWrite, Description: "Change who may send to an inbox."},

@@ -48,6 +48,8 @@ var (
 	_ inbox.AuditStore      = (*Store)(nil)
 	_ inbox.JobStore        = (*Store)(nil)
 	_ inbox.KeyStore        = (*Store)(nil)
+	_ inbox.PeopleStore     = (*Store)(nil)
+	_ inbox.UploadStore     = (*Store)(nil)
 )
 
 // New makes a Store. now stamps what no caller dates: tombstones and domains.

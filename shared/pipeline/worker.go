@@ -45,6 +45,8 @@ type WorkerDeps struct {
 	// JobFailed is told of a job before it is stored as failed, perhaps more than once of one job; an error keeps the job. nil: nobody.
 	JobFailed func(ctx context.Context, j inbox.Job) error
 	Reprocess Reprocessing // nil: no mail is read again
+	Importing *Importing   // nil: nothing is imported
+	Forward   *Forwarding  // nil: nothing is sent on
 	// Notify tells of a mail that was read again and whose job wants it told (inbox.ReprocessParams), perhaps more than once of
 	// one job. nil: there is nobody to tell.
 	Notify func(ctx context.Context, e inbox.Email, job string) error
@@ -110,6 +112,12 @@ func NewWorker(deps WorkerDeps, opts WorkerOptions) (*Worker, error) {
 	}
 	if deps.Extractor != nil {
 		w.handlers[inbox.KindExtract] = JobFunc(w.extractions)
+	}
+	if deps.Importing != nil {
+		w.handlers[inbox.KindImport] = JobFunc(w.importUpload)
+	}
+	if deps.Forward != nil {
+		w.handlers[inbox.KindForward] = JobFunc(w.forward)
 	}
 	return w, nil
 }
