@@ -1,4 +1,4 @@
-# Everything needs Go and nothing else, but for conformance, clients, browser, awstest and template, which need npm or pip too,
+# Everything needs Go and nothing else, but for conformance, clients, agent, browser, awstest and template, which need npm or pip too,
 # and deploy, which needs AWS's sam and aws; tools come into .tools, but for Chromium, which root installs where it is missing.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -18,7 +18,7 @@ RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 # The parts of check never run at once, whatever MAKEFLAGS says: its last lines are the summary of the tests.
 .NOTPARALLEL:
 
-.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients browser awstest rie chaos template bench microbench build invoke deploy generate clean
+.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients agent browser awstest rie chaos template bench microbench build invoke deploy generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ run: ## build and start the whole service with two sample organizations; Ctrl-C 
 test: ## all tests, with no network and no AWS account
 	go test ./...
 
-check: fmt vet lint generated modules fuzz conformance clients browser awstest rie chaos template race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, browser, AWS stand-in, bootstraps under the emulator, chaos, template, race + shuffled tests
+check: fmt vet lint generated modules fuzz conformance clients agent browser awstest rie chaos template race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, agent, browser, AWS stand-in, bootstraps under the emulator, chaos, template, race + shuffled tests
 
 fmt: ## fail when a file is not gofmt's
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
@@ -66,6 +66,9 @@ conformance: ## the official MCP suite against shared/mcp, through every front d
 
 clients: ## the official MCP clients, each in every mode, and signing in by themselves (npm, pip)
 	@go run ./scripts/clients
+
+agent: ## an agent without a model works a day against the service, which is killed in the middle, with a webhook receiver (npm)
+	@go run ./scripts/agent
 
 browser: ## Chromium at the sign-in and consent pages, with axe (npm; apt when there is no Chromium); pictures in .tools/browser/pictures
 	@PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 go run ./scripts/browser

@@ -44,34 +44,34 @@ func fill(e *estate) *full {
 	stay := func(m ...inbox.Email) []inbox.Email { f.stay = append(f.stay, m...); return m }
 
 	// Deleted mail: of a thread that stays, with files and a large body; one that shares its bytes with another tenant's.
-	root := stay(e.send(letter{Subject: "Talk", ID: "a1", Files: []string{"a.pdf"}}, "kept@acme.test")...)
-	for _, m := range gone(e.send(letter{Subject: "Re: Talk", ID: "a2", Refs: []string{"a1", "never"}, Files: []string{"b.pdf", "c.pdf"}, Large: true}, "kept@acme.test")...) {
+	root := stay(e.send(note{Subject: "Talk", ID: "a1", Files: []string{"a.pdf"}}, "kept@acme.test")...)
+	for _, m := range gone(e.send(note{Subject: "Re: Talk", ID: "a2", Refs: []string{"a1", "never"}, Files: []string{"b.pdf", "c.pdf"}, Large: true}, "kept@acme.test")...) {
 		e.deleteMail(m)
 	}
-	both := e.send(letter{Subject: "Both", ID: "a3", Files: []string{"d.pdf"}}, "kept@acme.test", "other@globex.test")
+	both := e.send(note{Subject: "Both", ID: "a3", Files: []string{"d.pdf"}}, "kept@acme.test", "other@globex.test")
 	gone(both[0])
 	stay(both[1])
 	e.deleteMail(both[0])
-	restored := stay(e.send(letter{Subject: "Restored", ID: "a4"}, "kept@acme.test")...)
+	restored := stay(e.send(note{Subject: "Restored", ID: "a4"}, "kept@acme.test")...)
 	e.deleteMail(restored[0])
 	e.must(e.change(restored[0], func(m *inbox.Email) { m.DeletedAt = time.Time{} }))
 
 	// A deleted inbox, with everything that an inbox can have.
-	lone := gone(e.send(letter{Subject: "Talk", ID: "a1", Files: []string{"e.pdf"}}, "dead@acme.test")...)
+	lone := gone(e.send(note{Subject: "Talk", ID: "a1", Files: []string{"e.pdf"}}, "dead@acme.test")...)
 	e.must(e.change(lone[0], func(m *inbox.Email) { m.HandledAt = e.now() }))
-	shared := e.send(letter{Subject: "Shared", ID: "a5"}, "dead@acme.test", "kept@acme.test")
+	shared := e.send(note{Subject: "Shared", ID: "a5"}, "dead@acme.test", "kept@acme.test")
 	gone(shared[0])
 	stay(shared[1])
-	for _, m := range gone(e.send(letter{Subject: "Twice deleted", ID: "a6"}, "dead@acme.test")...) {
+	for _, m := range gone(e.send(note{Subject: "Twice deleted", ID: "a6"}, "dead@acme.test")...) {
 		e.deleteMail(m)
 	}
-	bad := gone(e.send(letter{Bad: true}, "dead@acme.test")...)
+	bad := gone(e.send(note{Bad: true}, "dead@acme.test")...)
 	for _, key := range []string{"att/%s/1/0", "att/%s/1/1", "body/%s/1", "try/%s/1"} { // of a run that was killed
 		text := "left"
 		e.must(e.blobs.Put(ctx, fmt.Sprintf(key, strings.ToLower(bad[0].ID)), strings.NewReader(text), 4))
 	}
 	for _, key := range []string{"ses/one", "ses/two"} {
-		raw, err := json.Marshal(letter{Subject: key, ID: key})
+		raw, err := json.Marshal(note{Subject: key, ID: key})
 		e.must(err)
 		e.must(e.blobs.Put(ctx, key, strings.NewReader(string(raw)), int64(len(raw))))
 	}
@@ -97,13 +97,13 @@ func fill(e *estate) *full {
 	e.must(e.changeBox(f.dead, func(in *inbox.Inbox) { in.DeletedAt = e.now() }))
 
 	// An inbox that keeps mail for a week.
-	gone(e.send(letter{Subject: "Old", ID: "a7", Files: []string{"f.pdf"}}, "week@acme.test")...)
-	for _, m := range gone(e.send(letter{Subject: "Old, deleted", ID: "a8"}, "week@acme.test")...) {
+	gone(e.send(note{Subject: "Old", ID: "a7", Files: []string{"f.pdf"}}, "week@acme.test")...)
+	for _, m := range gone(e.send(note{Subject: "Old, deleted", ID: "a8"}, "week@acme.test")...) {
 		e.deleteMail(m)
 	}
 	e.wait(28 * day)
-	stay(e.send(letter{Subject: "New", ID: "a9", Files: []string{"g.pdf"}}, "week@acme.test")...)
-	for _, m := range stay(e.send(letter{Subject: "Deleted late", ID: "b1", Files: []string{"h.pdf"}}, "kept@acme.test")...) {
+	stay(e.send(note{Subject: "New", ID: "a9", Files: []string{"g.pdf"}}, "week@acme.test")...)
+	for _, m := range stay(e.send(note{Subject: "Deleted late", ID: "b1", Files: []string{"h.pdf"}}, "kept@acme.test")...) {
 		e.deleteMail(m)
 	}
 	e.must(e.change(root[0], func(m *inbox.Email) { m.Labels = []string{"x"} }))
@@ -293,7 +293,7 @@ func TestRetentionIsBounded(t *testing.T) {
 		if i%2 == 0 {
 			to = "kept@acme.test"
 		}
-		for _, m := range e.send(letter{Subject: "x", ID: fmt.Sprint(i)}, to) {
+		for _, m := range e.send(note{Subject: "x", ID: fmt.Sprint(i)}, to) {
 			if i%2 == 0 {
 				e.deleteMail(m)
 			}
@@ -407,12 +407,12 @@ func TestRestoreRaces(t *testing.T) {
 	e.organization(1, "acme", inbox.Inbox{Slug: "kept"}, inbox.Inbox{Slug: "dead"})
 	var mails []inbox.Email
 	for i := range 40 {
-		m := e.send(letter{Subject: "x", ID: fmt.Sprint(i), Files: []string{"a.pdf"}}, "kept@acme.test")[0]
+		m := e.send(note{Subject: "x", ID: fmt.Sprint(i), Files: []string{"a.pdf"}}, "kept@acme.test")[0]
 		e.deleteMail(m)
 		mails = append(mails, m)
 	}
 	dead := e.box("dead@acme.test")
-	inside := e.send(letter{Subject: "y", ID: "y", Files: []string{"b.pdf"}}, "dead@acme.test")[0]
+	inside := e.send(note{Subject: "y", ID: "y", Files: []string{"b.pdf"}}, "dead@acme.test")[0]
 	e.must(e.changeBox(dead, func(in *inbox.Inbox) { in.DeletedAt = e.now() }))
 	e.wait(30 * day)
 	var team sync.WaitGroup
@@ -548,8 +548,8 @@ func TestNoticeAfterPurge(t *testing.T) {
 func TestRetentionOfDuplicates(t *testing.T) {
 	e := newEstate(t, engines["embedded"])
 	e.organization(1, "acme", inbox.Inbox{Slug: "kept"}, inbox.Inbox{Slug: "too"})
-	e.send(letter{Subject: "x", ID: "a"}, "kept@acme.test")
-	raw, err := json.Marshal(letter{Subject: "x", ID: "a"})
+	e.send(note{Subject: "x", ID: "a"}, "kept@acme.test")
+	raw, err := json.Marshal(note{Subject: "x", ID: "a"})
 	e.must(err)
 	for _, to := range [][]string{{"kept@acme.test"}, {"kept@acme.test", "too@acme.test"}} {
 		in := inbox.Incoming{Body: strings.NewReader(string(raw))}
@@ -572,7 +572,7 @@ func TestRetentionOfDuplicates(t *testing.T) {
 func TestReprocessOfPurged(t *testing.T) {
 	e := newEstate(t, engines["embedded"])
 	e.organization(1, "acme", inbox.Inbox{Slug: "week", Retention: 7})
-	m := e.send(letter{Subject: "x", ID: "a", Files: []string{"a.pdf", "b.pdf"}, Large: true}, "week@acme.test")[0]
+	m := e.send(note{Subject: "x", ID: "a", Files: []string{"a.pdf", "b.pdf"}, Large: true}, "week@acme.test")[0]
 	id, err := inbox.NewID("job", e.now(), rand.Reader)
 	e.must(err)
 	params, err := json.Marshal(inbox.ReprocessParams{Stages: inbox.ReprocessStages()})
@@ -638,7 +638,7 @@ func TestPurgeAtIsTrue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEstate(t, engines["embedded"])
 			e.organization(1, "acme", inbox.Inbox{Slug: "kept", Retention: c.keep})
-			m := e.send(letter{Subject: "x", ID: "a"}, "kept@acme.test")[0]
+			m := e.send(note{Subject: "x", ID: "a"}, "kept@acme.test")[0]
 			e.wait(c.age)
 			e.deleteMail(m)
 			now, _, err := e.store.Email(t.Context(), m.Workspace, m.ID, false)
@@ -668,9 +668,9 @@ func TestRetentionChanges(t *testing.T) {
 	e.organization(1, "acme", inbox.Inbox{Slug: "kept"})
 	box := e.box("kept@acme.test")
 	keep := func(days int) { e.must(e.changeBox(box, func(in *inbox.Inbox) { in.Retention = days })) }
-	old := e.send(letter{Subject: "x", ID: "a"}, "kept@acme.test")[0]
+	old := e.send(note{Subject: "x", ID: "a"}, "kept@acme.test")[0]
 	e.wait(10 * day)
-	young := e.send(letter{Subject: "y", ID: "b"}, "kept@acme.test")[0]
+	young := e.send(note{Subject: "y", ID: "b"}, "kept@acme.test")[0]
 	e.purge()
 	keep(11)
 	e.purge()

@@ -181,8 +181,8 @@ func (s *shelf) keys() []string {
 	return slices.Sorted(maps.Keys(s.data))
 }
 
-// letter is the raw mail of these tests.
-type letter struct {
+// note is the raw mail of these tests.
+type note struct {
 	Subject, ID string
 	Refs, Files []string
 	Large       bool // its body does not fit in a row
@@ -190,7 +190,7 @@ type letter struct {
 }
 
 func parseLetter(_ context.Context, raw []byte) (pipeline.Reading, error) {
-	var l letter
+	var l note
 	if err := json.Unmarshal(raw, &l); err != nil || l.Bad {
 		return pipeline.Reading{}, errors.New("unreadable")
 	}
@@ -389,7 +389,7 @@ func (e *estate) drain() {
 }
 
 // send accepts and processes a letter, and returns the mails in the order of the recipients.
-func (e *estate) send(l letter, to ...string) []inbox.Email {
+func (e *estate) send(l note, to ...string) []inbox.Email {
 	e.t.Helper()
 	raw, err := json.Marshal(l)
 	e.must(err)

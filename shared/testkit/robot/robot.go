@@ -191,6 +191,7 @@ type page struct {
 	status   int
 	location *url.URL // of a redirect; nil: none
 	title    string
+	code     string           // what it shows to be copied
 	forms    map[string]*form // by action
 }
 
@@ -241,7 +242,7 @@ func (p *page) read(text string) {
 	p.forms = map[string]*form{}
 	z := html.NewTokenizer(strings.NewReader(text))
 	var open *form
-	heading := false
+	heading, copied := false, false
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
@@ -250,8 +251,11 @@ func (p *page) read(text string) {
 			if heading {
 				p.title += string(z.Text())
 			}
+			if copied {
+				p.code += string(z.Text())
+			}
 		case html.EndTagToken:
-			heading = false
+			heading, copied = false, false
 			if name, _ := z.TagName(); string(name) == "form" {
 				open = nil
 			}
@@ -260,6 +264,8 @@ func (p *page) read(text string) {
 			switch token.Data {
 			case "h1":
 				heading = true
+			case "code":
+				copied = true
 			case "form":
 				open = &form{values: url.Values{}, choices: map[string][]string{}}
 				p.forms[attributes(token)["action"]] = open
