@@ -197,6 +197,8 @@ var masks = []struct {
 	{regexp.MustCompile(`(cursor\\?":\s*\\?")[A-Za-z0-9_-]{20,}`), "${1}CURSOR"},
 	{regexp.MustCompile(`(requestState":\s*")[A-Za-z0-9_-]{20,}`), "${1}STATE"},
 	{regexp.MustCompile(`\b\d{1,2} (January|February|March|April|May|June|July|August|September|October|November|December)( \d{4})?\b`), "DAY"},
+	// A bucket wants headers of its own with what is put there.
+	{regexp.MustCompile(`("put_url": )"[^"]+"(,\s+"put_headers": )\{[^{}]*\}`), "${1}ADDRESS${2}HEADERS"},
 	{regexp.MustCompile(`(/downloads/|/uploads/)[A-Za-z0-9_-]+`), "${1}SEALED"},
 	{regexp.MustCompile(`https?://[^"\\ ]+X-Amz-Signature=[^"\\ ]+`), "ORIGIN/downloads/SEALED"}, // the bucket serves its own
 	{regexp.MustCompile(`("ttlMs": )[1-9]\d+`), "${1}MILLISECONDS"},
