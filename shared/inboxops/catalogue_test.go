@@ -3,6 +3,7 @@ package inboxops_test
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -103,5 +104,32 @@ func TestVocabularyOrder(t *testing.T) {
 	}
 	if _, err := json.Marshal(v.Advertised()); err != nil || slices.Contains(v.Advertised(), "audit:read") {
 		t.Error("a reserved scope is advertised")
+	}
+}
+
+// TestReferencesResolve: every $ref of the document names a schema that it has.
+func TestReferencesResolve(t *testing.T) {
+	c, err := inboxops.Catalogue(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := rest.OpenAPI(c, rest.Options{BasePath: "/api/v1", Title: "t", Version: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Components struct{ Schemas map[string]json.RawMessage }
+	}
+	if err := json.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	refs := regexp.MustCompile(`"\$ref": "#/components/schemas/([^"]+)"`).FindAllSubmatch(text, -1)
+	if len(refs) < 50 {
+		t.Errorf("only %d references", len(refs))
+	}
+	for _, ref := range refs {
+		if doc.Components.Schemas[string(ref[1])] == nil {
+			t.Errorf("%s refers to nothing", ref[1])
+		}
 	}
 }

@@ -128,6 +128,11 @@ func (r *servingRegistry) Schema(t reflect.Type, allowRef bool, hint string) *hu
 	return r.Registry.Schema(t, allowRef, hint)
 }
 
+// MarshalJSON writes the schemas by their names, as huma's own registry does; an embedded one would be a member of that name.
+func (r *servingRegistry) MarshalJSON() ([]byte, error) {
+	return json.Marshal(r.Map()) //nolint:wrapcheck // the document is the caller's step
+}
+
 // clean takes what a message may say to a caller: some of huma's formats append the text of a Go error.
 func clean(message string) string {
 	for _, prefix := range [...]string{"expected string to be ", "invalid value"} {
