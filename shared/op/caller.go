@@ -39,6 +39,10 @@ type Caller struct {
 	Workspaces   []Workspace // what the grant reaches, in a fixed order
 	Default      string      // id of the workspace when a request names none; empty: it must name one if there are several
 	Expires      time.Time   // of the token
+	// Again reads anew what the grant allows, for what is above may be half a minute old: role, membership, revocation. An
+	// *apperr.Error of kind unauthenticated when the grant no longer counts. nil: nothing of it can be old. It costs reads of a
+	// store, so only routes that must not act on what was true a moment ago ask for it (Vocabulary.Strong).
+	Again func(ctx context.Context) (*Caller, error)
 }
 
 // GrantID is the key of rate limits and of sealed state.
@@ -119,6 +123,14 @@ func derive(ctx context.Context) *call {
 // confirmation or inquiry the parent carried is gone.
 func WithCaller(ctx context.Context, c *Caller, s Surface) context.Context {
 	return &call{Context: ctx, caller: c, surface: s}
+}
+
+// WithCallerAgain returns a context in which c, the same caller read anew, stands in the place of the one that it carried.
+// Everything else of the call stays.
+func WithCallerAgain(ctx context.Context, c *Caller) context.Context {
+	next := derive(ctx)
+	next.caller = c
+	return next
 }
 
 // CallerFrom is the caller of a context; nil when nobody was verified.

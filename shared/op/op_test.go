@@ -197,3 +197,32 @@ func TestRoleNames(t *testing.T) {
 		}
 	}
 }
+
+func TestStrong(t *testing.T) {
+	v, err := op.NewVocabulary([]op.ScopeInfo{{Name: "a:read"}, {Name: "k:read", Strong: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		scope  string
+		effect op.Effect
+		want   bool
+	}{
+		{"a:read", op.Read, false}, {"a:read", op.Write, false}, {"", op.Read, false}, {"unknown", op.Write, false},
+		{"a:read", op.Destructive, true}, {"", op.Destructive, true}, {"k:read", op.Read, true}, {"k:read", op.Write, true},
+	} {
+		if got := v.Strong(&op.Operation{Spec: op.Spec{Scope: c.scope, Effect: c.effect}}); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}
+
+// TestCallerAgain: the same call with the caller of now.
+func TestCallerAgain(t *testing.T) {
+	yes, asked := &op.Confirmation{}, &op.Inquiry{}
+	ctx := op.WithInquiry(op.WithConfirmation(op.WithCaller(t.Context(), &op.Caller{Subject: "a"}, op.SurfaceMCP), yes), asked)
+	ctx = op.WithCallerAgain(ctx, &op.Caller{Subject: "b"})
+	if op.CallerFrom(ctx).Subject != "b" || op.SurfaceFrom(ctx) != op.SurfaceMCP || op.ConfirmationFrom(ctx) != yes || op.InquiryFrom(ctx) != asked {
+		t.Error("something of the call is gone")
+	}
+}

@@ -18,6 +18,8 @@ type ScopeInfo struct {
 	Description string // for the person who grants it
 	// Reserved scopes are left out of the challenge and of the resource metadata: clients ask for what they read there.
 	Reserved bool
+	// Strong: what it opens is never opened by a role or a grant that was read earlier, see Caller.Again.
+	Strong bool
 }
 
 // Vocabulary is the closed list of scopes, at most 64. Its order decides the bits, so entries are only appended.
@@ -69,6 +71,19 @@ func (v *Vocabulary) Names(set ScopeSet) []string {
 		}
 	}
 	return names
+}
+
+// Strong tells whether an operation must know who calls at this moment: what it does can't be undone, or its scope says so.
+func (v *Vocabulary) Strong(o *Operation) bool {
+	if o.Effect == Destructive {
+		return true
+	}
+	for _, s := range v.scopes {
+		if s.Name == o.Scope {
+			return s.Strong
+		}
+	}
+	return false
 }
 
 // All lists the whole vocabulary.

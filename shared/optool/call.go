@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/mcp"
 	"github.com/buzon-mail/buzon/shared/op"
 )
@@ -127,6 +128,11 @@ func (t *Tools) answer(own *tool, c *call, rec *recorder) (*mcp.CallResult, erro
 	result := &c.result
 	result.JSON, result.Released = rec.buf, rec.released
 	switch {
+	case rec.failure != nil && rec.failure.Kind == apperr.Unauthenticated:
+		// The grant ended since the request was let in. The client starts over on 401 and on nothing else, so it is no result.
+		e := rec.failure
+		rec.release()
+		return nil, e
 	case rec.status >= http.StatusInternalServerError && rec.status != http.StatusServiceUnavailable:
 		status := rec.status
 		rec.release()

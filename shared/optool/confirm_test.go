@@ -526,3 +526,30 @@ func TestRESTAsksNobody(t *testing.T) {
 		t.Errorf("%d, %+v", out.Code, w.shelf.said)
 	}
 }
+
+// TestRevokedSinceLetIn: a grant that ended half a minute ago deletes nothing, and its client is told to start over: 401 with a
+// challenge, in place of a result that a model would try to mend.
+func TestRevokedSinceLetIn(t *testing.T) {
+	d := newDesk(t)
+	asked := d.send("mine", `{"id":"`+noteID+`"}`, canAsk)
+	if asked.Result.RequestState == "" {
+		t.Fatalf("no question: %+v", asked)
+	}
+	d.callers["mine"].Again = func(context.Context) (*op.Caller, error) {
+		return nil, apperr.New(apperr.Unauthenticated, "invalid_token", "Revoked.")
+	}
+	for name, extra := range map[string][]string{
+		"asks":      nil,
+		"confirmed": {`"inputResponses":` + yes, `"requestState":"` + asked.Result.RequestState + `"`},
+	} {
+		if got := d.send("mine", `{"id":"`+noteID+`"}`, canAsk, extra...); got.status != http.StatusUnauthorized || got.Error == nil || got.Error.Data["kind"] != "unauthenticated" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := d.sendTo("mine", "notes_get", `{"id":"`+noteID+`"}`, canAsk, nil); got.status != http.StatusOK || got.Error != nil || got.Result.IsError {
+		t.Errorf("a read: %+v", got)
+	}
+	if d.shelf.gone {
+		t.Error("it is deleted")
+	}
+}

@@ -16,12 +16,13 @@ import (
 )
 
 // route is the handler of one operation. Everything that guards the operation lies in it and in this order: panic, caller,
-// scope, tenant, role, outward limit, path values, query, body, huma's validation. Nothing of it may move around the mux:
-// in-process calls don't pass the mux.
+// scope, the caller read anew where that matters, tenant, role, outward limit, path values, query, body, huma's validation.
+// Nothing of it may move around the mux: in-process calls don't pass the mux.
 type route struct {
 	api     *API
 	op      *op.Operation
 	scope   op.ScopeSet
+	strong  bool     // who calls is read anew
 	params  []string // path parameters
 	once    sync.Once
 	bound   *bound
@@ -32,7 +33,7 @@ func newRoute(a *API, o *op.Operation) (*route, error) {
 	if _, ok := o.Binding.(*binding); !ok {
 		return nil, fmt.Errorf("rest: %s was not made by Define", o.Name)
 	}
-	t := &route{api: a, op: o, params: parameters(o.Path)}
+	t := &route{api: a, op: o, params: parameters(o.Path), strong: a.catalogue.Vocabulary.Strong(o)}
 	if o.Scope != "" {
 		t.scope, _ = a.catalogue.Vocabulary.Bit(o.Scope) // the catalogue has checked that it is known
 	}
@@ -128,6 +129,14 @@ func (t *route) admit(r *http.Request) (context.Context, error) {
 			"Reconnect and grant the scope "+t.op.Scope+".")
 		e.Scopes = []string{t.op.Scope}
 		return nil, e
+	}
+	if t.strong && caller.Again != nil {
+		// A grant that was revoked, or a role that was taken, half a minute ago must not delete anything now.
+		var err error
+		if caller, err = caller.Again(ctx); err != nil {
+			return nil, err //nolint:wrapcheck // for callers
+		}
+		ctx = op.WithCallerAgain(ctx, caller)
 	}
 	role := caller.Role
 	if !t.op.AnyTenant {

@@ -41,7 +41,8 @@ type Grants interface {
 }
 
 // identity turns a bearer token into a caller: what the token says, narrowed to what the person may do now. The answer is
-// kept under the header's hash for at most freshness, so a warm call costs one hash and one look-up.
+// kept under the header's hash for at most freshness, so a warm call costs one hash and one look-up. Routes that must not act on
+// an answer that was kept ask it anew (op.Caller.Again), which corrects what was kept as well.
 type identity struct {
 	verifier   *oauth.Verifier
 	directory  Directory
@@ -85,18 +86,25 @@ func (i *identity) Authenticate(ctx context.Context, h http.Header) (*op.Caller,
 	if err != nil {
 		return nil, err
 	}
-	caller, err := i.resolve(ctx, claims)
-	if err != nil {
-		return nil, err
-	}
-	until := now.Add(freshness)
-	if caller.Expires.Before(until) {
-		until = caller.Expires
-	}
+	var keep func(*op.Caller, time.Time)
 	if hashed {
-		i.remember(sum, known{caller, until}, now)
+		keep = func(c *op.Caller, at time.Time) { i.remember(sum, c, at) }
 	}
-	return caller, nil
+	return i.read(ctx, claims, keep)
+}
+
+// read finds out what claims allow at this moment and keeps it, or that they allow nothing any more. keep is nil for what is not
+// kept.
+func (i *identity) read(ctx context.Context, claims *oauth.Claims, keep func(*op.Caller, time.Time)) (*op.Caller, error) {
+	at := i.clock() // before the store is asked: the answer is as old as the question
+	caller, err := i.resolve(ctx, claims)
+	if err == nil {
+		caller.Again = func(ctx context.Context) (*op.Caller, error) { return i.read(ctx, claims, keep) }
+	}
+	if keep != nil && (err == nil || apperr.Is(err, apperr.Unauthenticated)) { // an outage says nothing about the grant
+		keep(caller, at)
+	}
+	return caller, err
 }
 
 // digestOf is the SHA-256 of the Authorization header: the cache never holds a token, and a look-up by digest tells nothing
@@ -114,11 +122,16 @@ func digestOf(h http.Header) (sum [sha256.Size]byte, ok bool) {
 	return sha256.Sum256(buf[:copy(buf[:], values[0])]), true
 }
 
-// remember drops what has expired, and everything if that is not enough: with a full cache of live callers a verification
-// more often is better than memory without bound.
-func (i *identity) remember(sum [sha256.Size]byte, k known, now time.Time) {
+// remember keeps a caller, in the place of an older answer, or forgets it when there is none any more. It drops what has
+// expired, and everything if that is not enough: with a full cache of live callers a verification more often is better than
+// memory without bound.
+func (i *identity) remember(sum [sha256.Size]byte, c *op.Caller, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if c == nil {
+		delete(i.seen, sum)
+		return
+	}
 	if len(i.seen) >= callers {
 		for key, old := range i.seen {
 			if !now.Before(old.until) {
@@ -129,7 +142,11 @@ func (i *identity) remember(sum [sha256.Size]byte, k known, now time.Time) {
 			clear(i.seen)
 		}
 	}
-	i.seen[sum] = k
+	until := now.Add(freshness)
+	if c.Expires.Before(until) {
+		until = c.Expires
+	}
+	i.seen[sum] = known{c, until}
 }
 
 // resolve reads what the person may do now. A person who is gone, or of another organization than the token says, has no

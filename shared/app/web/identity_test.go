@@ -19,11 +19,15 @@ import (
 type people struct {
 	looked  int
 	gone    bool
+	down    bool
 	revoked map[string]bool
 }
 
 func (p *people) Principal(context.Context, string) (inbox.Principal, error) {
 	p.looked++
+	if p.down {
+		return inbox.Principal{}, apperr.New(apperr.Unavailable, "", "Later.")
+	}
 	if p.gone {
 		return inbox.Principal{}, apperr.New(apperr.NotFound, "", "There is no such person.")
 	}
@@ -158,5 +162,43 @@ func TestServiceAccountIsNoPerson(t *testing.T) {
 		if c, err := id.Authenticate(t.Context(), http.Header{"Authorization": {"Bearer " + sign(claims)}}); !apperr.Is(err, apperr.Unauthenticated) {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
+	}
+}
+
+// TestAgainCorrectsWhatIsKept: a look at the present costs the store, and nobody else is served with the past after it.
+func TestAgainCorrectsWhatIsKept(t *testing.T) {
+	now := time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
+	directory := &people{revoked: map[string]bool{}}
+	id, sign := issuing(t, func() time.Time { return now }, directory)
+	header := http.Header{"Authorization": {"Bearer " + sign(oauth.Claims{Subject: "user_1", ClientID: "c", Grant: "grant_1", Organization: "org_1"})}}
+	enter := func() (*op.Caller, error) { return id.Authenticate(t.Context(), header) }
+	first, err := enter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := first.Again(t.Context())
+	if err != nil || again == first || again.Again == nil || directory.looked != 2 {
+		t.Fatalf("%+v, %v, %d look-ups", again, err, directory.looked)
+	}
+	if kept, err := enter(); err != nil || kept != again || directory.looked != 2 {
+		t.Errorf("the newer answer is not the one that is kept: %v", err)
+	}
+	directory.down = true
+	if _, err := again.Again(t.Context()); !apperr.Is(err, apperr.Unavailable) {
+		t.Errorf("an outage: %v", err)
+	}
+	if _, err := enter(); err != nil {
+		t.Errorf("an outage ended the session: %v", err)
+	}
+	directory.down = false
+	directory.revoked["grant_1"] = true
+	if _, err := enter(); err != nil {
+		t.Errorf("a read within half a minute: %v", err)
+	}
+	if _, err := again.Again(t.Context()); !apperr.Is(err, apperr.Unauthenticated) {
+		t.Errorf("revoked: %v", err)
+	}
+	if _, err := enter(); !apperr.Is(err, apperr.Unauthenticated) {
+		t.Errorf("a read after it was seen: %v", err)
 	}
 }
