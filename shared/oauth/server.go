@@ -126,6 +126,7 @@ type Server struct {
 	requests   *seal.Sealer
 	ceremonies *seal.Sealer
 	trips      *seal.Sealer
+	secrets    *seal.Sealer
 	upstream   *upstream.Provider  // nil: none
 	passkeys   *passkey.Ceremonies // nil where the origin's host is an address
 	refresh    []byte              // HMAC key of refresh tokens
@@ -144,6 +145,7 @@ func NewServer(d ServerDeps, o ServerOptions) (*Server, error) {
 		ServerDeps: d, ServerOptions: o, insecure: strings.HasPrefix(o.Issuer, "http://"),
 		clientIDs: d.Permanent.Purpose("oauth/client"), requests: d.Seal.Purpose("oauth/request"),
 		ceremonies: d.Seal.Purpose("oauth/passkey"), trips: d.Seal.Purpose("oauth/trip"),
+		secrets: d.Seal.Purpose("oauth/secret"),
 		refresh: d.Permanent.Derive("oauth/refresh", sha256.Size), addresses: d.Seal.Derive("oauth/address", sha256.Size),
 		known: make(map[string]Scope, len(o.Scopes)), origins: http.NewCrossOriginProtection(),
 	}
@@ -193,6 +195,7 @@ func (s *Server) Routes() map[string]http.Handler {
 		PasskeyAddPath:    s.posted(s.addPasskey),
 		PasskeyRemovePath: s.posted(s.removePasskey),
 		PasskeyScriptPath: http.HandlerFunc(s.servePasskeyScript),
+		SecretPath:        http.HandlerFunc(s.serveSecret),
 	}
 	if s.upstream != nil {
 		routes[UpstreamPath] = s.posted(s.signInUpstream)

@@ -118,8 +118,8 @@ func (s *Server) signInPage(w http.ResponseWriter, r *http.Request, status int, 
 		return &pageError{status: http.StatusBadRequest, text: page.BadRequest, reason: "seal request", cause: err}
 	}
 	p.Service, p.Action = s.Name, SignInPath
-	if f["client_id"] != "" {
-		p.Again = f.again()
+	if next := f.next(); next != SignInPath {
+		p.Again = next
 	}
 	if p.Passkey, err = s.ceremony(s.passkeys.SignIn, browser); err != nil {
 		return err
@@ -227,11 +227,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) welcome(w http.ResponseWriter, r *http.Request, id string, waiting form) error {
 	s.dropSession(r)
 	s.setCookie(w, sessionCookie, id, sessionLife)
-	if waiting["client_id"] != "" {
-		see(w, waiting.again())
-		return nil
-	}
-	see(w, SignInPath)
+	see(w, waiting.next())
 	return nil
 }
 

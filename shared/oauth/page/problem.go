@@ -14,6 +14,7 @@ const (
 	BadLink                       // a one-time link that is used, over or unknown
 	NotInvited                    // signed in elsewhere, and nobody here
 	TooMany                       // too many attempts
+	SecretGone                    // shown already, over, or somebody else's
 	Unavailable                   // ours to mend
 	problems                      // the number of problems
 )
@@ -31,6 +32,7 @@ var problemTitles = [problems]sentence{
 	BadLink:        {"This sign-in link does not work", "Este enlace de acceso no funciona"},
 	NotInvited:     {"You can't come in with this account", "No puedes entrar con esta cuenta"},
 	TooMany:        {"Too many attempts", "Demasiados intentos"},
+	SecretGone:     {"There is no such secret for you", "No hay tal secreto para ti"},
 	Unavailable:    {"The service can't answer now", "El servicio no puede responder ahora"},
 }
 
@@ -45,6 +47,7 @@ var problemTexts = [problems]sentence{
 	BadLink:        {"A link works once and for 15 minutes. Ask whoever runs this service for a new one.", "Un enlace sirve una vez y durante 15 minutos. Pide otro a quien gestiona este servicio."},
 	NotInvited:     {"Its address is not verified, or not a member's. Ask whoever runs this service.", "Su dirección no está verificada o no es de ningún miembro. Pregunta a quien gestiona este servicio."},
 	TooMany:        {"Wait a minute and try again.", "Espera un minuto e inténtalo de nuevo."},
+	SecretGone:     {"It was shown already, is older than 15 minutes, or belongs to another account than the one you are signed in with. Make a new one.", "Ya se ha mostrado, tiene más de 15 minutos o es de otra cuenta que aquella con la que has entrado. Crea uno nuevo."},
 	Unavailable:    {"Try again in a moment.", "Inténtalo de nuevo en un momento."},
 }
 
