@@ -14,6 +14,7 @@ type Actor struct {
 	Operation        string     // what it calls; with Request and Source for the audit, empty for what changes nothing
 	Request          string     // id
 	Source           string     // IP address, as the edge of the service knows it
+	Person           bool       // not a service account or a key: somebody who can sign in and look at a page
 	// Direct: the surface asks nobody before a destructive act. The zero value may not destroy: whoever makes an Actor and
 	// forgets this is refused.
 	Direct    bool

@@ -15,11 +15,17 @@ type Deps struct {
 	Attachments AttachmentStore
 	Senders     SenderStore
 	Audit       AuditStore
-	Blobs       Blobs
-	Downloads   Downloads
-	Cursors     Sealer
-	Now         func() time.Time
-	Rand        io.Reader
+	// Organizations, Members and Keys are of the organization; so is SignIns, which knows who is let in.
+	Organizations OrganizationStore
+	Members       MemberStore
+	Keys          APIKeyStore
+	SignIns       SignIns
+	SecretPages   SecretPages
+	Blobs         Blobs
+	Downloads     Downloads
+	Cursors       Sealer
+	Now           func() time.Time
+	Rand          io.Reader
 }
 
 // Services are the operations of the domain, by resource.
@@ -30,6 +36,8 @@ type Services struct {
 	Senders     *Senders
 	Audits      *Audits
 	Workspaces  *Workspaces
+	Members     *Members
+	APIKeys     *APIKeys
 }
 
 // New makes the services; every dependency is needed.
@@ -38,13 +46,18 @@ func New(d Deps) (*Services, error) {
 		d.Senders == nil || d.Audit == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
+	if d.Organizations == nil || d.Members == nil || d.Keys == nil || d.SignIns == nil || d.SecretPages == nil {
+		return nil, errors.New("inbox: a dependency of members and keys is missing")
+	}
 	return &Services{
 		Inboxes:     &Inboxes{d},
 		Emails:      &Emails{d},
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
 		Audits:      &Audits{d},
-		Workspaces:  &Workspaces{d.Cursors},
+		Workspaces:  &Workspaces{d},
+		Members:     &Members{d},
+		APIKeys:     &APIKeys{d},
 	}, nil
 }
 

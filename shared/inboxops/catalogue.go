@@ -21,7 +21,8 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	}
 	codes, _ := v.Bit(scopeCodesRead)
 	o := &operations{services: services, codes: codes}
-	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.inboxes(), o.senders(), o.emails(), o.attachments(), o.audit()))
+	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.members(), o.inboxes(), o.senders(), o.emails(), o.attachments(),
+		o.apiKeys(), o.audit()))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // op names the declaration
 	}
@@ -56,6 +57,7 @@ func (o *operations) actor(ctx context.Context) inbox.Actor {
 		Surface:      string(op.SurfaceFrom(ctx)),
 		Direct:       op.SurfaceFrom(ctx) == op.SurfaceREST,
 		By:           by(c),
+		Person:       c.Person && c.Key == "",
 
 		OrganizationRole: roleOf(c.Own),
 	}
@@ -72,7 +74,7 @@ func by(c *op.Caller) inbox.AuditActor {
 	a := inbox.AuditActor{Type: inbox.ActorService, ID: c.Subject, Email: c.Email, Client: c.Client, Grant: c.Grant}
 	switch {
 	case c.Key != "":
-		a.Type, a.ID = inbox.ActorKey, c.Key
+		a.Type, a.ID, a.Grant = inbox.ActorKey, c.Key, "" // it is its own grant
 	case c.Person:
 		a.Type = inbox.ActorPerson
 	}

@@ -14,9 +14,13 @@ import (
 // Session is who is calling and what the call may do.
 type Session struct {
 	Subject          string       `json:"subject" doc:"Id of the person or service account."`
-	Kind             string       `json:"kind" enum:"person,service" doc:"A person, or a service account or key."`
+	Kind             string       `json:"kind" enum:"person,service,key" doc:"A person, a service account, or an API key, which acts as subject."`
+	Email            *string      `json:"email" doc:"Of the person, or of who made the key."`
+	Key              *SessionKey  `json:"key" doc:"The API key; null: an access token."`
 	Client           string       `json:"client,omitempty" doc:"Id of the client that acts for the person."`
 	Organization     string       `json:"organization" doc:"Id of the organization."`
+	OrganizationSlug string       `json:"organization_slug"`
+	OrganizationName string       `json:"organization_name"`
 	Role             string       `json:"role" doc:"The greatest of the caller's roles: viewer, operator, admin or owner."`
 	Scopes           []string     `json:"scopes" doc:"What the token allows; x:write includes x:read."`
 	Workspaces       []Workspace  `json:"workspaces" doc:"The first 50 of them; workspaces_list has all."`
@@ -25,6 +29,13 @@ type Session struct {
 	HiddenTools      []HiddenTool `json:"hidden_tools" doc:"Tools that the role allows and the token does not."`
 	Reconnect        string       `json:"reconnect,omitempty" doc:"How to get at the hidden tools."`
 	ConfirmedTools   []string     `json:"confirmed_tools" doc:"Tools that can ask a person to confirm the call. Over MCP this needs protocol 2026-07-28 and a client with elicitation; REST asks nobody."`
+}
+
+// SessionKey is the API key that the caller shows.
+type SessionKey struct {
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	InboxIDs []string `json:"inbox_ids" doc:"What it is confined to; empty: nothing. Other tools are hidden from a confined key."`
 }
 
 // HiddenTool is a tool that is left out of lists for want of a scope.
@@ -53,7 +64,7 @@ func (o *operations) session() []op.Operation {
 			Title: "Who am I",
 			Description: "Who you are here: role, scopes, workspaces and their ids, the default workspace, which tools are hidden " +
 				"because the token lacks their scope, and which can ask a person first. Call it first, or when a tool you expect is missing.",
-			Role: op.Viewer, Effect: op.Read, Idempotent: true, AnyTenant: true,
+			Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true, AnyTenant: true,
 		}, o.sessionGet),
 	}
 }
@@ -66,8 +77,8 @@ func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionO
 		Workspaces: mapped(c.Workspaces[:min(len(c.Workspaces), sessionWorkspaces)], workspace),
 		ExpiresAt:  at(c.Expires),
 	}
-	if c.Person {
-		s.Kind = "person"
+	if err := o.whose(ctx, &s); err != nil {
+		return nil, err
 	}
 	if w, err := c.Workspace(""); err == nil {
 		s.DefaultWorkspace = &w.ID
@@ -79,6 +90,27 @@ func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionO
 	}
 	s.Reconnect = reconnect(missing)
 	return &SessionOutput{SessionBody{Data: s, Meta: ItemMeta{Masked: !o.actor(ctx).ReadCodes}}}, nil
+}
+
+// whose says in words who calls and for whom.
+func (o *operations) whose(ctx context.Context, s *Session) error {
+	c := op.CallerFrom(ctx)
+	org, err := o.services.Workspaces.Organization(ctx, o.actor(ctx))
+	if err != nil {
+		return err //nolint:wrapcheck // the service names the step
+	}
+	s.OrganizationSlug, s.OrganizationName, s.Email = org.Slug, org.Name, orNull(c.Email)
+	switch {
+	case c.Key != "":
+		k, err := o.services.APIKeys.Own(ctx, o.actor(ctx), c.Key)
+		if err != nil {
+			return err //nolint:wrapcheck // the service names the step
+		}
+		s.Kind, s.Key = "key", &SessionKey{k.ID, k.Name, list(k.Inboxes)}
+	case c.Person:
+		s.Kind = "person"
+	}
+	return nil
 }
 
 // hidden are the operations that a role of the caller opens and the token's scopes do not.
@@ -112,6 +144,9 @@ func (o *operations) within(c *op.Caller) iter.Seq2[op.Operation, bool] {
 	return func(yield func(op.Operation, bool) bool) {
 		for _, x := range o.catalogue.Operations() {
 			bit, _ := o.catalogue.Vocabulary.Bit(x.Scope)
+			if c.Confined() && !x.Confines {
+				continue
+			}
 			if role >= x.Role && !yield(x, c.Scopes.Has(bit)) {
 				return
 			}

@@ -29,13 +29,16 @@ type Store struct {
 }
 
 var (
-	_ inbox.InboxStore      = (*Store)(nil)
-	_ inbox.DomainStore     = (*Store)(nil)
-	_ inbox.CountStore      = (*Store)(nil)
-	_ inbox.EmailStore      = (*Store)(nil)
-	_ inbox.AttachmentStore = (*Store)(nil)
-	_ inbox.SenderStore     = (*Store)(nil)
-	_ inbox.AuditStore      = (*Store)(nil)
+	_ inbox.InboxStore        = (*Store)(nil)
+	_ inbox.DomainStore       = (*Store)(nil)
+	_ inbox.CountStore        = (*Store)(nil)
+	_ inbox.EmailStore        = (*Store)(nil)
+	_ inbox.AttachmentStore   = (*Store)(nil)
+	_ inbox.SenderStore       = (*Store)(nil)
+	_ inbox.AuditStore        = (*Store)(nil)
+	_ inbox.OrganizationStore = (*Store)(nil)
+	_ inbox.MemberStore       = (*Store)(nil)
+	_ inbox.APIKeyStore       = (*Store)(nil)
 )
 
 // New makes a Store. now stamps what no caller dates: tombstones and domains.

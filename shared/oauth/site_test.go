@@ -128,8 +128,8 @@ func newSiteAt(t testing.TB, origin string) *site {
 	}}
 	both := []Workspace{{"ws_1", "Support", "admin"}, {"ws_2", "Sales", "viewer"}}
 	s.people = map[string]Person{
-		ana:  {ana, "ana@acme.test", "org_acme", "Acme", both, []string{"emails:read", "emails:write", "keys:write"}},
-		beto: {beto, "beto@globex.test", "org_globex", "Globex", []Workspace{{"ws_9", "Main", "viewer"}}, []string{"emails:read"}},
+		ana:  {ana, "ana@acme.test", "org_acme", "Acme", both, []string{"emails:read", "emails:write", "keys:write"}, time.Time{}},
+		beto: {beto, "beto@globex.test", "org_globex", "Globex", []Workspace{{"ws_9", "Main", "viewer"}}, []string{"emails:read"}, time.Time{}},
 	}
 	engine, err := embedded.Open(filepath.Join(t.TempDir(), "store"), embedded.Options{Clock: s.clock, NoSync: true})
 	if err != nil {

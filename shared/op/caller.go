@@ -37,6 +37,7 @@ type Caller struct {
 	Own          Role        // in the organization itself, whatever its workspaces give it; NoRole for a grant of one workspace
 	Scopes       ScopeSet    // already widened: x:write implies x:read
 	Workspaces   []Workspace // what the grant reaches, in a fixed order
+	Within       []string    // ids of the parts of its workspaces that it is confined to; nil: all of them
 	Default      string      // id of the workspace when a request names none; empty: it must name one if there are several
 	Expires      time.Time   // of the token
 	// Again reads anew what the grant allows, for what is above may be half a minute old: role, membership, revocation. An
@@ -47,6 +48,15 @@ type Caller struct {
 
 // GrantID is the key of rate limits and of sealed state.
 func (c *Caller) GrantID() string { return c.Grant }
+
+// Confined reports whether the caller may see only parts of its workspaces.
+func (c *Caller) Confined() bool { return c.Within != nil }
+
+// Confines is the refusal of an operation that can't keep a caller within its parts.
+func Confines() *apperr.Error {
+	return apperr.New(apperr.Forbidden, "confined", "This key is confined to some inboxes, and this operation reaches beyond them.",
+		"Use a key, or an access token, that is not confined.")
+}
 
 // Workspace picks the tenant of a request. The named one must be of the grant: any other, existing or not, is the same
 // not_found. Without a name it is the grant's default, or its only one, else workspace_required with the choices.

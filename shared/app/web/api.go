@@ -130,8 +130,9 @@ func (b *builder) build() (*API, error) {
 }
 
 func (b *builder) domain() error {
-	services, err := inbox.New(inbox.Deps{
+	services, err := inboxops.NewServices(inbox.Deps{
 		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
+		Organizations: b.Store, Members: b.Store, Keys: b.Store, SignIns: signIns{b}, SecretPages: secretPages{b},
 		Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
@@ -158,7 +159,7 @@ func (b *builder) access() error {
 	if err := b.authorization(); err != nil {
 		return err
 	}
-	b.identity = newIdentity(verifier, b.Store, b.oauth, b.catalogue.Vocabulary, b.Clock)
+	b.identity = newIdentity(verifier, b.Store, b.oauth, b.Store, b.catalogue.Vocabulary, b.Clock)
 	if b.limiter, err = ratelimit.New(ratelimit.Options{PerMinute: b.PerMinute, Now: b.Clock}); err != nil {
 		return fmt.Errorf("web: %w", err)
 	}

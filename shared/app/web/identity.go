@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,11 +48,13 @@ type identity struct {
 	verifier   *oauth.Verifier
 	directory  Directory
 	grants     Grants
+	keys       Keys
 	vocabulary *op.Vocabulary
 	clock      func() time.Time
 
 	mu   sync.RWMutex
 	seen map[[sha256.Size]byte]known // guarded by mu
+	used map[string]time.Time        // id of a key -> when its use was noted; guarded by mu
 }
 
 type known struct {
@@ -59,9 +62,10 @@ type known struct {
 	until  time.Time
 }
 
-func newIdentity(v *oauth.Verifier, d Directory, g Grants, vocabulary *op.Vocabulary, clock func() time.Time) *identity {
+func newIdentity(v *oauth.Verifier, d Directory, g Grants, k Keys, vocabulary *op.Vocabulary, clock func() time.Time) *identity {
 	return &identity{
-		verifier: v, directory: d, grants: g, vocabulary: vocabulary, clock: clock, seen: map[[sha256.Size]byte]known{},
+		verifier: v, directory: d, grants: g, keys: k, vocabulary: vocabulary, clock: clock, seen: map[[sha256.Size]byte]known{},
+		used: map[string]time.Time{},
 	}
 }
 
@@ -82,7 +86,7 @@ func (i *identity) Authenticate(ctx context.Context, h http.Header) (*op.Caller,
 	if err != nil {
 		return nil, err
 	}
-	claims, err := i.verifier.Verify(ctx, token)
+	resolve, err := i.credential(ctx, token)
 	if err != nil {
 		return nil, err
 	}
@@ -90,16 +94,35 @@ func (i *identity) Authenticate(ctx context.Context, h http.Header) (*op.Caller,
 	if hashed {
 		keep = func(c *op.Caller, at time.Time) { i.remember(sum, c, at) }
 	}
-	return i.read(ctx, claims, keep)
+	return i.read(ctx, resolve, keep)
 }
 
-// read finds out what claims allow at this moment and keeps it, or that they allow nothing any more. keep is nil for what is not
-// kept.
-func (i *identity) read(ctx context.Context, claims *oauth.Claims, keep func(*op.Caller, time.Time)) (*op.Caller, error) {
+// resolver finds out what a credential allows at this moment.
+type resolver func(ctx context.Context) (*op.Caller, error)
+
+// credential tells an API key from an access token, which is verified here: its claims don't change.
+func (i *identity) credential(ctx context.Context, token string) (resolver, error) {
+	if strings.HasPrefix(token, inbox.KeyMarker) {
+		if !wellFormed(token) {
+			return nil, keyGone()
+		}
+		hash := inbox.KeyHash(token)
+		return func(ctx context.Context) (*op.Caller, error) { return i.resolveKey(ctx, hash) }, nil
+	}
+	claims, err := i.verifier.Verify(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (*op.Caller, error) { return i.resolve(ctx, claims) }, nil
+}
+
+// read finds out what a credential allows at this moment and keeps it, or that it allows nothing any more. keep is nil for what is
+// not kept.
+func (i *identity) read(ctx context.Context, resolve resolver, keep func(*op.Caller, time.Time)) (*op.Caller, error) {
 	at := i.clock() // before the store is asked: the answer is as old as the question
-	caller, err := i.resolve(ctx, claims)
+	caller, err := resolve(ctx)
 	if err == nil {
-		caller.Again = func(ctx context.Context) (*op.Caller, error) { return i.read(ctx, claims, keep) }
+		caller.Again = func(ctx context.Context) (*op.Caller, error) { return i.read(ctx, resolve, keep) }
 	}
 	if keep != nil && (err == nil || apperr.Is(err, apperr.Unauthenticated)) { // an outage says nothing about the grant
 		keep(caller, at)
@@ -156,6 +179,9 @@ func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Calle
 	if apperr.Is(err, apperr.NotFound) || err == nil && p.Member.Organization != claims.Organization {
 		return nil, gone()
 	}
+	if err == nil && claims.IssuedAt < p.Member.RestoredAt.Unix() {
+		return nil, gone() // of a membership that ended
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +223,11 @@ func (i *identity) principal(ctx context.Context, claims *oauth.Claims) (inbox.P
 	if !isService(claims) {
 		return i.directory.Principal(ctx, claims.Subject)
 	}
-	a, err := i.grants.ServiceAccount(ctx, claims.Subject)
+	return i.account(ctx, claims.Subject)
+}
+
+func (i *identity) account(ctx context.Context, id string) (inbox.Principal, error) {
+	a, err := i.grants.ServiceAccount(ctx, id)
 	if err != nil {
 		return inbox.Principal{}, err
 	}
