@@ -93,6 +93,9 @@ type world struct {
 	mu       sync.Mutex
 	clock    time.Time
 	mails    int
+
+	kept, ended, invited []string
+	signInsDown          error
 }
 
 func newWorld(tb testing.TB) *world {
@@ -117,6 +120,7 @@ func newWorld(tb testing.TB) *world {
 	}
 	w.services, err = inbox.New(inbox.Deps{
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Blobs: w.blobs,
+		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: w, SecretPages: w,
 		Downloads: downloads{w.now}, Cursors: keys.Purpose("cursor"), Now: w.now, Rand: rand.Reader,
 	})
 	if err != nil {
@@ -124,6 +128,25 @@ func newWorld(tb testing.TB) *world {
 	}
 	w.tenants()
 	return w
+}
+
+// Keep, Disconnect and Invite are what the authorization server does for secrets and for who is let in.
+func (w *world) Keep(_ context.Context, person, what, secret string) (string, time.Time, error) {
+	w.kept = append(w.kept, person+": "+what+": "+secret)
+	return "https://buzon.test/secret?id=1", w.now().Add(15 * time.Minute), nil
+}
+
+func (w *world) Disconnect(_ context.Context, _, person string, by inbox.AuditActor) error {
+	if w.signInsDown != nil {
+		return w.signInsDown
+	}
+	w.ended = append(w.ended, person+" by "+by.ID)
+	return nil
+}
+
+func (w *world) Invite(_ context.Context, _, person string, by inbox.AuditActor) (string, time.Time, error) {
+	w.invited = append(w.invited, person+" by "+by.ID)
+	return "https://buzon.test/sign-in?link=" + person, w.now().Add(72 * time.Hour), nil
 }
 
 func (w *world) tenants() {

@@ -91,6 +91,19 @@ func (w *world) SignedURL(context.Context, inbox.Attachment, time.Duration) (str
 	return "", time.Time{}, errors.New("no downloads")
 }
 
+// signIns stands in for the authorization server.
+type signIns struct{}
+
+func (signIns) Keep(_ context.Context, person, _, _ string) (string, time.Time, error) {
+	return "https://buzon.test/secret?id=" + person, clock().Add(15 * time.Minute), nil
+}
+
+func (signIns) Disconnect(context.Context, string, string, inbox.AuditActor) error { return nil }
+
+func (signIns) Invite(_ context.Context, _, person string, _ inbox.AuditActor) (string, time.Time, error) {
+	return "https://buzon.test/sign-in?link=" + person, clock().Add(72 * time.Hour), nil
+}
+
 func newWorld(tb testing.TB) *world {
 	tb.Helper()
 	w := &world{TB: tb, schemas: map[string]*jsonschema.Schema{}}
@@ -101,8 +114,9 @@ func newWorld(tb testing.TB) *world {
 	w.must(err)
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
-	services, err := inbox.New(inbox.Deps{
+	services, err := inboxops.NewServices(inbox.Deps{
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Blobs: w, Downloads: w,
+		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{}, SecretPages: signIns{},
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
 	w.must(err)

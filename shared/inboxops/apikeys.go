@@ -76,7 +76,8 @@ type apiKeysCreateInput struct {
 
 // APIKeyRotation is the body of api_keys_rotate.
 type APIKeyRotation struct {
-	Overlap int `json:"overlap_h,omitempty" minimum:"0" maximum:"24" default:"24" doc:"Hours that the old secret works too."`
+	// A patch, for a default of the schema would stand in the place of 0 as well.
+	Overlap rest.Patch[int] `json:"overlap_h,omitempty" minimum:"0" maximum:"24" doc:"Hours that the old secret works too; absent: 24."`
 }
 
 type apiKeysRotateInput struct {
@@ -85,7 +86,10 @@ type apiKeysRotateInput struct {
 }
 
 func (in *apiKeysRotateInput) overlap() time.Duration {
-	return time.Duration(in.Body.Overlap) * time.Hour
+	if o := in.Body.Overlap; o.Present && !o.Null {
+		return time.Duration(o.Value) * time.Hour
+	}
+	return inbox.MaxKeyOverlap
 }
 
 type apiKeyInput struct {

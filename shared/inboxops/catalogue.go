@@ -74,7 +74,7 @@ func by(c *op.Caller) inbox.AuditActor {
 	a := inbox.AuditActor{Type: inbox.ActorService, ID: c.Subject, Email: c.Email, Client: c.Client, Grant: c.Grant}
 	switch {
 	case c.Key != "":
-		a.Type, a.ID, a.Grant = inbox.ActorKey, c.Key, "" // it is its own grant
+		a.Type, a.ID = inbox.ActorKey, c.Key
 	case c.Person:
 		a.Type = inbox.ActorPerson
 	}

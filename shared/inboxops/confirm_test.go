@@ -2,6 +2,7 @@ package inboxops_test
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -30,6 +31,8 @@ type destructive struct {
 	entry string // value of {sender_id}
 	act   string // id of what it changes
 	words string // the question starts with them
+	org   bool   // it acts on the organization, in whose audit its line stands
+	made  func() string
 	gone  func() bool
 }
 
@@ -44,7 +47,8 @@ func (w *world) destructives() map[string]destructive {
 		_, text := w.do("acme", "GET", "/inboxes/facturas/allowed-senders", "")
 		return strings.Contains(text, value)
 	}
-	return map[string]destructive{
+	all := w.organizationActs()
+	maps.Copy(all, map[string]destructive{
 		"inboxes_upsert": {
 			body: `{"slug":"facturas","retention_days":7}`, act: id, words: "Keep the mail of inbox facturas for 7 days instead of for ever",
 			gone: func() bool { return w.data("acme", "GET", "/inboxes/facturas", "", 200)["retention_days"] != nil },
@@ -80,7 +84,8 @@ func (w *world) destructives() map[string]destructive {
 				return w.data("acme", "GET", "/emails/"+mail.ID+"?include_deleted=true", "", 200)["deleted_at"] != nil
 			},
 		},
-	}
+	})
+	return all
 }
 
 // inside runs an operation's route for a caller of MCP.
@@ -140,6 +145,9 @@ func TestEveryConfirmedActWritesItsNonce(t *testing.T) {
 			if err != nil || !row.Expires.After(yes.Expires.Add(time.Minute)) {
 				t.Errorf("nonce row: %v, until %s", err, row.Expires)
 			}
+			if d.made != nil {
+				d.act = d.made()
+			}
 			out := w.inside(o.Name, d, yes, nil)
 			outcome, ok := errors.AsType[op.Outcome](out.failure)
 			if out.failure == nil || out.failure.Code != op.CodeDone || !ok || outcome.Outcome() != d.act {
@@ -193,7 +201,7 @@ func TestUpsertOfTheHandshakeEra(t *testing.T) {
 
 func TestSessionNamesWhatAsks(t *testing.T) {
 	w := newWorld(t)
-	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete", "blind": "", "viewer": ""} {
+	for who, want := range map[string]string{"acme": "workspaces_upsert members_upsert members_delete inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete api_keys_create api_keys_rotate api_keys_revoke", "blind": "", "viewer": ""} {
 		var names []string
 		for _, name := range w.data(who, "GET", "/session", "", 200)["confirmed_tools"].([]any) {
 			names = append(names, name.(string))

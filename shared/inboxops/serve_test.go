@@ -61,6 +61,19 @@ func (w *world) SignedURL(_ context.Context, a inbox.Attachment, ttl time.Durati
 
 func clock() time.Time { return time.Date(2026, 7, 28, 12, 0, 0, 123456789, time.UTC) }
 
+// signIns stands in for the authorization server.
+type signIns struct{}
+
+func (signIns) Keep(_ context.Context, person, _, _ string) (string, time.Time, error) {
+	return "https://buzon.test/secret?id=" + person, clock().Add(15 * time.Minute), nil
+}
+
+func (signIns) Disconnect(context.Context, string, string, inbox.AuditActor) error { return nil }
+
+func (signIns) Invite(_ context.Context, _, person string, _ inbox.AuditActor) (string, time.Time, error) {
+	return "https://buzon.test/sign-in?link=" + person, clock().Add(72 * time.Hour), nil
+}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t}
@@ -72,8 +85,9 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
-	services, err := inbox.New(inbox.Deps{
+	services, err := inboxops.NewServices(inbox.Deps{
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Blobs: w, Downloads: w,
+		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{}, SecretPages: signIns{},
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
 	w.must(err)
@@ -93,7 +107,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:read inboxes:write senders:write emails:write attachments:read audit:read codes:read")
+	all := v.Parse("workspaces:write members:write keys:write inboxes:write senders:write emails:write attachments:read audit:read codes:read")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
 			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Email: name + "@example.com", Client: "client-" + name, Role: role, Own: role, Scopes: scopes, Expires: clock(),

@@ -63,7 +63,9 @@ func (p *people) APIKey(_ context.Context, org, id string) (inbox.APIKey, error)
 	return inbox.APIKey{}, inbox.NoKey()
 }
 
-func (p *people) UseAPIKey(_ context.Context, _ inbox.APIKey, at time.Time) { p.noted = append(p.noted, at) }
+func (p *people) UseAPIKey(_ context.Context, _ inbox.APIKey, at time.Time) {
+	p.noted = append(p.noted, at)
+}
 
 func (p *people) Workspaces(context.Context, string) ([]inbox.Workspace, error) {
 	return []inbox.Workspace{{ID: "ws_1", Slug: "a"}, {ID: "ws_2", Slug: "b"}}, nil
