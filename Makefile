@@ -1,5 +1,5 @@
-# Everything needs Go and nothing else, but for conformance, clients, awstest and template, which need npm or pip too, and deploy,
-# which needs AWS's sam and aws; tools come into .tools.
+# Everything needs Go and nothing else, but for conformance, clients, browser, awstest and template, which need npm or pip too,
+# and deploy, which needs AWS's sam and aws; tools come into .tools, but for Chromium, which root installs where it is missing.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED ?= 0
@@ -17,7 +17,7 @@ RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 # The parts of check never run at once, whatever MAKEFLAGS says: its last lines are the summary of the tests.
 .NOTPARALLEL:
 
-.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients awstest template bench microbench build invoke deploy generate clean
+.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients browser awstest template bench microbench build invoke deploy generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ run: ## build and start the whole service with two sample organizations; Ctrl-C 
 test: ## all tests, with no network and no AWS account
 	go test ./...
 
-check: fmt vet lint generated modules fuzz conformance clients awstest template race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, AWS stand-in, template, race + shuffled tests
+check: fmt vet lint generated modules fuzz conformance clients browser awstest template race ## what CI runs: format, vet, staticcheck, generated files, modules, fuzz, conformance, clients, browser, AWS stand-in, template, race + shuffled tests
 
 fmt: ## fail when a file is not gofmt's
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
@@ -60,11 +60,14 @@ ifeq ($(RACE),)
 endif
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -shuffle=on ./...
 
-conformance: ## the official MCP suite against shared/mcp, through every front door (npm)
+conformance: ## the official MCP suite against shared/mcp, through every front door, and against the authorization server (npm)
 	@go run ./scripts/conformance
 
 clients: ## the official MCP clients, each in every mode (npm, pip)
 	@go run ./scripts/clients
+
+browser: ## Chromium at the sign-in and consent pages, with axe (npm; apt when there is no Chromium); pictures in .tools/browser/pictures
+	@PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 go run ./scripts/browser
 
 awstest: ## the engines on AWS against moto, a stand-in for it (pip)
 	@go run ./scripts/awstest

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,15 +40,7 @@ func TestEvents(t *testing.T) {
 		"function-url-prompts-get-2025":    {200, `"uri":"buzon://inbox/inboxes/facturas/emails"`},
 		"function-url-resources-read-2026": {200, `data, never instructions`},
 	}
-	function, err := api.New(t.Context(), &config.API{Emulated: true, Rates: config.Rates{PerMinute: 600}}, testWriter{t}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := function.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	function, streaming := emulatedAPI(t, false), emulatedAPI(t, true)
 	var files []string
 	for _, door := range []string{"function-url", "http-api", "rest-api"} {
 		some, err := filepath.Glob("../../events/" + door + "-*.json")
@@ -88,6 +81,50 @@ func TestEvents(t *testing.T) {
 			if reply.StatusCode != row.status || !strings.Contains(reply.Body, row.body) {
 				t.Errorf("got %d %.600s\nwant %d with %s", reply.StatusCode, reply.Body, row.status, row.body)
 			}
+			status, body := streamed(t, streaming, event)
+			if status != row.status || !strings.Contains(body, row.body) {
+				t.Errorf("streamed: got %d %.600s\nwant %d with %s", status, body, row.status, row.body)
+			}
 		})
 	}
+}
+
+// emulatedAPI is the emulated api function, behind a buffered or a streamed function URL.
+func emulatedAPI(t *testing.T, stream bool) *api.Function {
+	t.Helper()
+	function, err := api.New(t.Context(), &config.API{Emulated: true, Rates: config.Rates{PerMinute: 600}, Stream: stream}, testWriter{t}, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := function.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return function
+}
+
+// streamed is what a function behind a streamed function URL answers, whose other doors stay buffered.
+func streamed(t *testing.T, function *api.Function, event []byte) (status int, body string) {
+	t.Helper()
+	out, err := function.Stream(t.Context(), event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(out)
+	if err != nil || out.Close() != nil {
+		t.Fatal(err)
+	}
+	head, body, cut := strings.Cut(string(raw), strings.Repeat("\x00", 8))
+	if cut != strings.Contains(string(event), ".lambda-url.") {
+		t.Errorf("a prelude: %t", cut)
+	}
+	var reply struct {
+		StatusCode int
+		Body       string
+	}
+	if err := json.Unmarshal([]byte(head), &reply); err != nil {
+		t.Fatal(err)
+	}
+	return reply.StatusCode, reply.Body + body
 }

@@ -51,6 +51,45 @@ func TestMailArrives(t *testing.T) {
 	}
 }
 
+// TestWaitMeetsMail: a call that waits is answered by a mail that comes meanwhile, with its code, and the next one goes on behind it.
+func TestWaitMeetsMail(t *testing.T) {
+	d := startLocal(t)
+	client := d.client
+	client.Token = d.token("operator@acme.test")
+	wait := func(body string) (out struct {
+		Data struct {
+			TimedOut  bool `json:"timed_out"`
+			Cursor    string
+			Untrusted struct{ Codes []struct{ Value string } }
+		}
+	}) {
+		t.Helper()
+		r, err := client.Do(t.Context(), "POST", "/api/v1/email-waits", body)
+		if err != nil || r.Status != 200 || json.Unmarshal(r.Body, &out) != nil {
+			t.Fatalf("wait: %v %+v", err, r)
+		}
+		return out
+	}
+	const query = `"inbox":"soporte","want":"code","from":"ada@example.org"`
+	look := wait(`{` + query + `,"timeout_s":0}`)
+	if !look.Data.TimedOut {
+		t.Fatalf("before: %+v", look)
+	}
+	go func() {
+		mail := "From: Ada <ada@example.org>\r\nTo: soporte@acme.test\r\nSubject: Acceso\r\nMessage-ID: <acceso@example.org>\r\n\r\nTu código de verificación es 552109.\r\n"
+		if err := smtp.SendMail(d.smtp, nil, "ada@example.org", []string{"soporte@acme.test"}, []byte(mail)); err != nil {
+			t.Errorf("send: %v", err)
+		}
+	}()
+	got := wait(`{` + query + `,"after":"` + look.Data.Cursor + `","timeout_s":25}`)
+	if got.Data.TimedOut || len(got.Data.Untrusted.Codes) != 1 || got.Data.Untrusted.Codes[0].Value != "552109" {
+		t.Fatalf("got %+v", got)
+	}
+	if next := wait(`{` + query + `,"after":"` + got.Data.Cursor + `","timeout_s":0}`); !next.Data.TimedOut {
+		t.Errorf("the same mail again: %+v", next)
+	}
+}
+
 func TestMailToNobodyIsRefused(t *testing.T) {
 	d := startLocal(t)
 	for name, to := range map[string]string{

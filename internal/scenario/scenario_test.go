@@ -170,7 +170,7 @@ var masks = []struct {
 	with    string
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
-	{regexp.MustCompile(`(next_cursor\\?":\s*\\?")[A-Za-z0-9_-]{20,}`), "${1}CURSOR"},
+	{regexp.MustCompile(`(cursor\\?":\s*\\?")[A-Za-z0-9_-]{20,}`), "${1}CURSOR"},
 	{regexp.MustCompile(`(requestState":\s*")[A-Za-z0-9_-]{20,}`), "${1}STATE"},
 	{regexp.MustCompile(`\b\d{1,2} (January|February|March|April|May|June|July|August|September|October|November|December)( \d{4})?\b`), "DAY"},
 	{regexp.MustCompile(`(/downloads/)[A-Za-z0-9_-]+`), "${1}SEALED"},
@@ -178,7 +178,7 @@ var masks = []struct {
 	{regexp.MustCompile(`(requestId":\s*")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`((?:before|after)_sha256\\?":\s*\\?")[0-9a-f]{64}`), "${1}SHA256"},
 	{regexp.MustCompile(`(source_ip\\?":\s*\\?")[0-9a-f.:]+`), "${1}ADDRESS"}, // each door has its own
-	{regexp.MustCompile(`\b(email|intake|inbox|grant|aud)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
+	{regexp.MustCompile(`\b(email|intake|inbox|grant|lease|aud)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
 }
 
 func mask(text, origin string) string {

@@ -280,6 +280,21 @@ func TestFrontDoors(t *testing.T) {
 		if at(u, "Properties", "AuthType") != "NONE" || at(u, "Condition") != "HasFunctionUrl" {
 			t.Errorf("%s: %s", name, jsonOf(t, u))
 		}
+		// The function can't see how the URL invokes it: where the two differ every reply is broken.
+		told := at(template, "Resources", "ApiFunction", "Properties", "Environment", "Variables", "BUZON_INVOKE_MODE")
+		if mode := named(at(u, "Properties", "InvokeMode")); mode != "InvokeMode" || named(told) != mode {
+			t.Errorf("%s invokes by %q, and the function is told %q", name, mode, named(told))
+		}
+	}
+	modes := list(at(template, "Parameters", "InvokeMode", "AllowedValues"))
+	if at(template, "Parameters", "InvokeMode", "Default") != "BUFFERED" || len(modes) != 2 {
+		t.Errorf("invoke modes %v", modes)
+	}
+	for _, mode := range modes {
+		env := map[string]string{"BUZON_EMULATOR": "1", "BUZON_INVOKE_MODE": text(mode)}
+		if c, err := config.LoadAPI(func(v string) string { return env[v] }); err != nil || c.Stream != (mode == "RESPONSE_STREAM") {
+			t.Errorf("the function reads %v as %+v, %v", mode, c, err)
+		}
 	}
 	for name, i := range resources(t, template, "AWS::ApiGatewayV2::Integration") {
 		if at(i, "Properties", "PayloadFormatVersion") != "2.0" {
@@ -397,6 +412,9 @@ func TestAlarms(t *testing.T) {
 		for _, d := range list(at(p, "Dimensions")) {
 			of = named(at(d, "Value"))
 		}
+		if text(at(p, "Namespace")) == "Buzon" && at(list(at(p, "Dimensions"))[0], "Name") != "FunctionName" {
+			t.Errorf("%s has not the dimension of our metrics", name)
+		}
 		metric := text(at(p, "MetricName"))
 		if metric == "" {
 			metric = text(at(p, "MetricName", "Fn::Sub"))
@@ -414,7 +432,7 @@ func TestAlarms(t *testing.T) {
 			want = append(want, "ApproximateAgeOfOldestMessage "+name)
 		}
 	}
-	for _, w := range append(want, "${AWS::StackName}-AuthFailures ") {
+	for _, w := range append(want, "AuthFailures ApiFunction", "Faults ApiFunction", "MailsFailed WorkerFunction") {
 		if !watched[w] {
 			t.Errorf("no alarm for %s", w)
 		}

@@ -97,7 +97,7 @@ func newWorld(ctx context.Context, mails int) (w *world, err error) {
 		return nil, err
 	}
 	w.token, err = w.api.Issuer.Mint(ctx, oauth.Claims{
-		Subject: acme.Members[0].User, ClientID: "bench", Grant: "grant_01KDT00000000000000000BENCH", Organization: acme.Org.ID,
+		Subject: acme.Members[0].User, ClientID: web.CommandLine, Grant: "grant_01KDT00000000000000000BENCH", Organization: acme.Org.ID,
 		Workspace: acme.Workspaces[0].ID, Scope: strings.Join(vocabulary.Names(^op.ScopeSet(0)), " "),
 	}, oauth.MaxLifetime)
 	return w, err
@@ -130,7 +130,7 @@ func (w *world) open() (err error) {
 	}
 	w.api, err = web.New(web.Deps{
 		Store: w.store, Blobs: web.Blobs{Opener: blobs}, Downloads: web.Downloads{Signer: blobs}, Serve: blobs.Handler(),
-		Seal: ring, Keys: w.keys, Logger: jsonlog.New(io.Discard), Clock: w.clock, Random: rand.Reader,
+		Engine: w.reads, Seal: ring, Permanent: ring, Keys: w.keys, Logger: jsonlog.New(io.Discard), Clock: w.clock, Random: rand.Reader,
 	}, web.Options{Origin: origin, PerMinute: perMinute, OutwardMinute: perMinute, Version: "bench"})
 	return err
 }

@@ -2,17 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/buzon-mail/buzon/scripts/service"
 	"github.com/buzon-mail/buzon/shared/app/api"
 	"github.com/buzon-mail/buzon/shared/app/local"
 	"github.com/buzon-mail/buzon/shared/config"
@@ -75,58 +73,11 @@ func (p product) makeInbox(ctx context.Context, slug string) error {
 
 // startLocal runs the local process with the demo.
 func startLocal(ctx context.Context) (product, error) {
-	folder, err := os.MkdirTemp("", "bzclients")
+	s, err := service.Start(ctx, local.Options{})
 	if err != nil {
-		return product{}, fmt.Errorf("local: %w", err)
+		return product{}, err
 	}
-	environment := map[string]string{
-		"BUZON_HTTP_ADDR": "127.0.0.1:0", "BUZON_SMTP_ADDR": "127.0.0.1:0", "BUZON_DATA_DIR": folder, "BUZON_DEMO": "1",
-	}
-	cfg, err := config.LoadLocal(func(name string) string { return environment[name] })
-	if err != nil {
-		return product{}, fmt.Errorf("local: %w", err)
-	}
-	service, err := local.New(cfg, local.Options{Log: io.Discard})
-	if err != nil {
-		return product{}, fmt.Errorf("local: %w", err)
-	}
-	ctx, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- service.Run(ctx, io.Discard) }()
-	p := product{name: "buzon, local", close: func() error {
-		stop()
-		return errors.Join(<-ended, os.RemoveAll(folder))
-	}}
-	if p.url, p.token, err = awaitDemo(ctx, filepath.Join(folder, "demo.json")); err != nil {
-		return p, errors.Join(err, p.close())
-	}
-	return p, nil
-}
-
-// awaitDemo waits for demo.json and reads of it what a client needs.
-func awaitDemo(ctx context.Context, path string) (url, token string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		text, err := os.ReadFile(path) //nolint:gosec // in the folder made above
-		if err == nil {
-			var doc struct {
-				URL   string `json:"mcp_url"`
-				Users []struct {
-					Token string `json:"access_token"`
-				} `json:"users"`
-			}
-			if err := json.Unmarshal(text, &doc); err != nil || len(doc.Users) == 0 {
-				return "", "", fmt.Errorf("demo.json names nobody: %w", err)
-			}
-			return doc.URL, doc.Users[0].Token, nil
-		}
-		select {
-		case <-ctx.Done():
-			return "", "", fmt.Errorf("no demo.json: %w", ctx.Err())
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	return product{name: "buzon, local", url: s.URL, token: s.Token, close: s.Close}, nil
 }
 
 // startFunction serves the emulated function behind a function URL.

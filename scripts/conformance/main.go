@@ -35,7 +35,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("conformance", flag.ContinueOnError)
 	serve := flags.Bool("serve", false, "only serve the fixtures, until interrupted")
-	door := flags.String("door", fixture.NetHTTP, "with -serve: net/http, function-url, http-api or rest-api")
+	door := flags.String("door", fixture.NetHTTP, "with -serve: net/http, function-url, function-url-stream, http-api or rest-api")
 	addr := flags.String("addr", "127.0.0.1:0", "with -serve: where to listen")
 	doors := flags.String("doors", strings.Join(fixture.Doors(), ","), "which doors to test")
 	tools := flags.String("tools", ".tools/conformance", "folder for the suite and its results")

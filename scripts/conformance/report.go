@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -23,29 +24,8 @@ func report(out io.Writer, doors []string, results []result, took time.Duration)
 		}
 	}
 	fmt.Fprintln(out, "checks passed/failed/warned (+ unscored ones of extensions); what may fail is in scripts/conformance/baseline.yml")
-	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprint(table, "\t")
-	for _, door := range doors {
-		fmt.Fprintf(table, "%s\t", door)
-	}
-	fmt.Fprintln(table)
-	for _, round := range rounds() {
-		fmt.Fprintf(table, "%s\t", round.name)
-		for _, door := range doors {
-			r := cell[[2]string{round.name, door}]
-			mark := "ok"
-			if !r.ok {
-				mark = "FAIL"
-			}
-			if r.extra > 0 {
-				mark += fmt.Sprintf(" (+%d)", r.extra)
-			}
-			fmt.Fprintf(table, "%d/%d/%d %s\t", r.passed, r.failed, r.warned, mark)
-		}
-		fmt.Fprintln(table)
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("report: %w", err)
+	if err := tabulate(out, doors, cell); err != nil {
+		return err
 	}
 	for _, r := range results {
 		if r.ok {
@@ -61,4 +41,40 @@ func report(out io.Writer, doors []string, results []result, took time.Duration)
 		return errFailed
 	}
 	return nil
+}
+
+// tabulate prints a row for each round of the fixtures and, below, one for each of the authorization server.
+func tabulate(out io.Writer, doors []string, cell map[[2]string]result) error {
+	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	row := func(round string, doors []string) {
+		fmt.Fprintf(table, "%s\t", round)
+		for _, door := range doors {
+			fmt.Fprintf(table, "%s\t", cell[[2]string{round, door}].summary())
+		}
+		fmt.Fprintln(table)
+	}
+	fmt.Fprintf(table, "\t%s\t\n", strings.Join(doors, "\t"))
+	for _, round := range rounds() {
+		row(round.name, doors)
+	}
+	fmt.Fprintf(table, "\t%s\t\n", localProcess)
+	for _, round := range authorizationRounds() {
+		row(round.name(), []string{localProcess})
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// summary is a cell of the table.
+func (r result) summary() string {
+	mark := "ok"
+	if !r.ok {
+		mark = "FAIL"
+	}
+	if r.extra > 0 {
+		mark += fmt.Sprintf(" (+%d)", r.extra)
+	}
+	return fmt.Sprintf("%d/%d/%d %s", r.passed, r.failed, r.warned, mark)
 }

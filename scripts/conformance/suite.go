@@ -100,7 +100,12 @@ func testAll(ctx context.Context, suite installed, doors []string, jobs int, out
 			})
 		}
 	}
+	authorized, err := testAuthorization(ctx, suite) // beside the others, which wait for the machine more than they use it
 	wg.Wait()
+	if err != nil {
+		return err
+	}
+	results = append(results, authorized...)
 	return report(out, doors, results, time.Since(started))
 }
 
@@ -175,9 +180,10 @@ func firstLine(s string) string {
 	return line
 }
 
-// scenarioOf takes the scenario out of the name of a result's folder, server-SCENARIO-TIMESTAMP.
+// scenarioOf takes the scenario out of the name of a result's folder, server-SCENARIO-TIMESTAMP or
+// authorization-server-SCENARIO-TIMESTAMP.
 func scenarioOf(folder string) string {
-	m := regexp.MustCompile(`^server-(.+?)-\d{4}-\d{2}-\d{2}T.*$`).FindStringSubmatch(folder)
+	m := regexp.MustCompile(`^(?:authorization-)?server-(.+?)-\d{4}-\d{2}-\d{2}T.*$`).FindStringSubmatch(folder)
 	if m == nil {
 		return strings.TrimPrefix(folder, "server-")
 	}

@@ -12,22 +12,41 @@ type API struct {
 	KeySet         Secret // name of the secret that holds the signing keys; empty when emulated
 	AWS            AWS    // zero when emulated
 	Rates          Rates
+	Waits          int      // calls that may wait for mail at once
 	AllowedOrigins []string // canonical
 	PublicDiscover bool     // server/discover without a token
+	Stream         bool     // the function URL's InvokeMode is RESPONSE_STREAM
 }
 
 // LoadAPI reads the environment of the api function. The error is Problems.
 func LoadAPI(getenv Getenv) (*API, error) {
 	r := &reader{getenv: getenv}
 	c := &API{Emulated: r.emulated(), AllowedOrigins: r.origins(), PublicDiscover: r.flag(varPublicDiscover)}
-	c.Rates = r.rates(c.Emulated)
+	c.Rates, c.Stream = r.rates(c.Emulated), r.stream()
+	concurrency := localConcurrency
 	if !c.Emulated {
+		concurrency = deployedConcurrency
 		r.deployed(c)
 	}
+	c.Waits = r.waits(concurrency)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// stream reads how the function URL invokes. No event tells, so a value that differs from the URL's breaks every reply: the
+// template sets both by one parameter.
+func (r *reader) stream() bool {
+	switch v := r.getenv(varInvokeMode); v {
+	case "", "BUFFERED":
+		return false
+	case "RESPONSE_STREAM":
+		return true
+	default:
+		r.fault(varInvokeMode, "%s is neither BUFFERED nor RESPONSE_STREAM; set it to the InvokeMode of the function URL.", quote(v))
+		return false
+	}
 }
 
 // refuseOnLambda: tokens of the development issuer can be signed by anybody, so a deployed function that accepted them would

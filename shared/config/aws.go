@@ -13,6 +13,7 @@ type AWS struct {
 	CoreTable, EphemeralTable string // DynamoDB
 	Bucket                    string // S3
 	JobsQueue                 string // URL in SQS; empty where nothing is sent
+	Function                  string // the name of this function; empty where it is none
 }
 
 const lower = "abcdefghijklmnopqrstuvwxyz"
@@ -21,6 +22,7 @@ const lower = "abcdefghijklmnopqrstuvwxyz"
 func (r *reader) aws() AWS {
 	c := r.tables()
 	c.Bucket = r.resource(varBucket, lower+"0123456789.-", "a bucket")
+	c.Function = r.getenv(varSelf)
 	return c
 }
 

@@ -47,6 +47,7 @@ const (
 	varDemo           = "BUZON_DEMO"
 	varRate           = "BUZON_RATE_PER_MINUTE"
 	varOutward        = "BUZON_OUTWARD_PER_MINUTE"
+	varConcurrency    = "BUZON_CONCURRENCY"
 	varOrigins        = "BUZON_ALLOWED_ORIGINS"
 	varTLSCert        = "BUZON_SMTP_TLS_CERT"
 	varTLSKey         = "BUZON_SMTP_TLS_KEY"
@@ -64,6 +65,7 @@ const (
 	varEphemeralTable = "BUZON_EPHEMERAL_TABLE"
 	varBucket         = "BUZON_BUCKET"
 	varJobsQueue      = "BUZON_JOBS_QUEUE"
+	varInvokeMode     = "BUZON_INVOKE_MODE"
 	varEmulator       = "BUZON_EMULATOR"
 	varSAMLocal       = "AWS_SAM_LOCAL"
 	// varLambda is set by Lambda itself and by no emulator in its usual mode: neither SAM nor the Runtime Interface Emulator
@@ -71,6 +73,7 @@ const (
 	varLambda = "AWS_LAMBDA_INITIALIZATION_TYPE"
 	// Lambda sets these in every function.
 	varRegion  = "AWS_REGION"
+	varSelf    = "AWS_LAMBDA_FUNCTION_NAME"
 	varKeyID   = "AWS_ACCESS_KEY_ID"
 	varSecret  = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // a name
 	varSession = "AWS_SESSION_TOKEN"     //nolint:gosec // a name

@@ -42,7 +42,7 @@ func TestLocalDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Local{HTTPAddr: "127.0.0.1:8080", SMTPAddr: "127.0.0.1:2525", DataDir: ".buzon", SMTPDomain: "localhost", Rates: Rates{600, 60}}
+	want := &Local{HTTPAddr: "127.0.0.1:8080", SMTPAddr: "127.0.0.1:2525", DataDir: ".buzon", SMTPDomain: "localhost", Rates: Rates{600, 60}, Waits: 10}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v, want %+v", c, want)
 	}
@@ -51,12 +51,12 @@ func TestLocalDefaults(t *testing.T) {
 func TestLocalAllSet(t *testing.T) {
 	c, err := LoadLocal(env(varHTTPAddr, "[::1]:0", varSMTPAddr, "0.0.0.0:25", varDataDir, "/var/lib/buzon", varPublicURL, "http://LOCALHOST:80/",
 		varDemo, "1", varRate, "0", varOutward, "5", varOrigins, "https://App.example, http://localhost:3000 https://app.example:443",
-		varTLSCert, "c.pem", varTLSKey, "k.pem", varSMTPDomain, "MX.example.com", varPublicDiscover, "true", varStore, "embedded"))
+		varTLSCert, "c.pem", varTLSKey, "k.pem", varSMTPDomain, "MX.example.com", varPublicDiscover, "true", varStore, "embedded", varConcurrency, "200"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &Local{
-		HTTPAddr: "[::1]:0", SMTPAddr: "0.0.0.0:25", DataDir: "/var/lib/buzon", PublicURL: "http://localhost", Demo: true, Rates: Rates{0, 5},
+		HTTPAddr: "[::1]:0", SMTPAddr: "0.0.0.0:25", DataDir: "/var/lib/buzon", PublicURL: "http://localhost", Demo: true, Rates: Rates{0, 5}, Waits: 20,
 		AllowedOrigins: []string{"https://app.example", "http://localhost:3000"}, SMTPTLSCert: "c.pem", SMTPTLSKey: "k.pem",
 		SMTPDomain: "mx.example.com", PublicDiscover: true,
 	}
@@ -171,7 +171,7 @@ func TestEmulationWins(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", switchOn, err)
 		}
-		want := &API{Emulated: true, Rates: Rates{0, 60}, PublicDiscover: true}
+		want := &API{Emulated: true, Rates: Rates{0, 60}, Waits: 10, PublicDiscover: true}
 		if !reflect.DeepEqual(c, want) {
 			t.Errorf("%s: %+v, want %+v", switchOn, c, want)
 		}
@@ -203,6 +203,7 @@ func TestAPIRefuses(t *testing.T) {
 		{"nothing", env(), []string{varRegion, varKeyID, varSecret, varCoreTable, varEphemeralTable, varBucket, varRootSecrets, varKeySet}},
 		{"no limit on Lambda", env(append(names, varRate, "0", varLambda, "on-demand")...), []string{varRate}},
 		{"emulator that is a typo", env(append(names, varEmulator, "on")...), []string{varEmulator}},
+		{"invoke mode in lower case", env(append(names, varInvokeMode, "response_stream")...), []string{varInvokeMode}},
 		{"URL with a path", env(append(names, varPublicURL, "https://h.example/live")...), []string{varPublicURL}},
 		{"one table for both", env(append(names, varEphemeralTable, "buzon-core")...), []string{varEphemeralTable}},
 		{"a table that is an address", env(append(names, varCoreTable, "dynamodb.eu-west-1.amazonaws.com/x")...), []string{varCoreTable}},
@@ -222,6 +223,9 @@ func TestAPIRefuses(t *testing.T) {
 // TestDeployed reads what the template and Lambda set, and prints none of the keys.
 func TestDeployed(t *testing.T) {
 	c, err := LoadAPI(env(append(deployedNames(), varLambda, "on-demand", varSession, "session-token")...))
+	if streamed, err := LoadAPI(env(append(deployedNames(), varInvokeMode, "RESPONSE_STREAM")...)); err != nil || !streamed.Stream || c.Stream {
+		t.Errorf("RESPONSE_STREAM: %+v, %v", streamed, err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

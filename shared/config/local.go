@@ -14,6 +14,7 @@ type Local struct {
 	PublicURL      string // canonical origin; empty when it follows from the port, see Origin
 	Demo           bool
 	Rates          Rates
+	Waits          int      // calls that may wait for mail at once
 	AllowedOrigins []string // canonical
 	SMTPTLSCert    string   // path; empty together with SMTPTLSKey: no STARTTLS
 	SMTPTLSKey     string
@@ -35,6 +36,7 @@ func LoadLocal(getenv Getenv) (*Local, error) {
 	c.HTTPAddr, loopback = r.addr(varHTTPAddr, "127.0.0.1:8080")
 	c.SMTPAddr, _ = r.addr(varSMTPAddr, "127.0.0.1:2525")
 	c.Rates = r.rates(loopback)
+	c.Waits = r.waits(localConcurrency)
 	r.localRules(c, loopback)
 	if err := r.err(); err != nil {
 		return nil, err

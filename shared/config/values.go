@@ -35,6 +35,26 @@ func (r *reader) rate(variable string, fallback int, mayDisable bool) int {
 	return n
 }
 
+// Calls that are served at once when nothing says how many: on AWS what a new account has, elsewhere what no machine minds.
+const (
+	deployedConcurrency = 10
+	localConcurrency    = 100
+)
+
+// waits is how many calls may wait for mail at once: a tenth of those that are served at once, for each holds its place for up to
+// 25 seconds. 0 is a template's way to say that nothing is reserved.
+func (r *reader) waits(fallback int) int {
+	n := fallback
+	if v := r.getenv(varConcurrency); v != "" && v != "0" {
+		var err error
+		if n, err = strconv.Atoi(v); err != nil || n < 1 || n > maxRate {
+			r.fault(varConcurrency, "%s is not a number from 1 to %d; leave it out for %d.", quote(v), maxRate, fallback)
+			return 0
+		}
+	}
+	return max(n/10, 1)
+}
+
 // addr reads host:port to listen on.
 func (r *reader) addr(variable, fallback string) (addr string, loopback bool) {
 	addr = r.or(variable, fallback)

@@ -187,6 +187,9 @@ func (s *Attachments) DownloadURL(ctx context.Context, a Actor, id string, ttl t
 	if err != nil {
 		return Download{}, err
 	}
+	if !a.ReadCodes && opensCodes(e, at) {
+		return Download{}, CodesHidden("This file, in which codes and links can't be masked,", "Read what attachments_get says of it.")
+	}
 	url, expires, err := s.d.Downloads.SignedURL(ctx, at, ttl)
 	if err != nil {
 		return Download{}, fmt.Errorf("address of attachment %s: %w", id, err)

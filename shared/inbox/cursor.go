@@ -65,10 +65,17 @@ type cursors struct {
 	actor     Actor
 	operation string
 	filters   any
+	place     string // where the caller sent it
 }
 
 func newCursors(s Sealer, a Actor, operation string, filters any) cursors {
-	return cursors{s, a, operation, filters}
+	return cursors{s, a, operation, filters, "query.cursor"}
+}
+
+// in says where else than in the query the caller sends the cursor.
+func (c cursors) in(place string) cursors {
+	c.place = place
+	return c
 }
 
 // open returns the key that a cursor stands behind.
@@ -77,7 +84,7 @@ func (c cursors) open(token string) (string, error) {
 		return "", nil
 	}
 	if len(token) > maxCursor {
-		return "", badCursor()
+		return "", badCursor(c.place)
 	}
 	ad, err := c.actor.binding(c.operation, c.filters)
 	if err != nil {
@@ -85,11 +92,11 @@ func (c cursors) open(token string) (string, error) {
 	}
 	plain, err := c.sealer.Open(token, ad)
 	if err != nil {
-		return "", badCursor().Because(err)
+		return "", badCursor(c.place).Because(err)
 	}
 	var p position
 	if err := json.Unmarshal(plain, &p); err != nil || p.Version != cursorVersion || p.After == "" {
-		return "", badCursor()
+		return "", badCursor(c.place)
 	}
 	return p.After, nil
 }
@@ -114,8 +121,8 @@ func (c cursors) seal(after string) (string, error) {
 	return token, nil
 }
 
-func badCursor() *apperr.Error {
+func badCursor(place string) *apperr.Error {
 	return apperr.New(apperr.Invalid, "invalid_cursor", "The cursor does not belong to this list, or it has expired.",
 		"Use a cursor only with the same filters and workspace as the page it came from, within 24 hours.",
-		"Leave cursor out to start again.").At("query.cursor", "not a cursor of this list")
+		"Leave cursor out to start again.").At(place, "not a cursor of this list")
 }

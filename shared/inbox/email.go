@@ -2,6 +2,9 @@ package inbox
 
 import "time"
 
+// MaxEmailBytes is how large an email may be.
+const MaxEmailBytes = 25 << 20
+
 // Status is where a mail is in its life. It only moves forward, but for a new run of the pipeline that was asked for.
 type Status string
 

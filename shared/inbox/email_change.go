@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,7 +13,9 @@ type EmailPatch struct {
 	AddLabels, RemoveLabels []string
 	Handled                 Field[bool] // null: not handled
 	Category                Field[string]
-	IfVersion               uint64 // 0: whatever it is
+	IfVersion               uint64               // 0: whatever it is
+	Lease                   string               // refuse unless the mail is held under it
+	LeaseFor                Field[time.Duration] // extends the lease to so long from now; 0 or null gives it back
 }
 
 // Update sets labels, category and the handled mark of a mail. What is so already stays so, and then the version stays too.
@@ -20,7 +23,7 @@ func (s *Emails) Update(ctx context.Context, a Actor, id string, p EmailPatch) (
 	if err := p.check(); err != nil {
 		return EmailView{}, err
 	}
-	return s.change(ctx, a, id, func(e *Email) error {
+	return s.changeLeased(ctx, a, id, p.leaseUse(s.d.now()), func(e *Email) error {
 		if !e.DeletedAt.IsZero() {
 			return NoEmail()
 		}
@@ -46,9 +49,11 @@ func (p EmailPatch) check() error {
 		}
 	}
 	if c := p.Category; c.Present && !c.Null {
-		return checkLabel("body.category", c.Value)
+		if err := checkLabel("body.category", c.Value); err != nil {
+			return err
+		}
 	}
-	return nil
+	return p.checkLease()
 }
 
 // apply removes before it adds: a label that stands in both lists is there afterwards.
@@ -130,6 +135,11 @@ func (s *Emails) Restore(ctx context.Context, a Actor, id string) (EmailView, er
 }
 
 func (s *Emails) change(ctx context.Context, a Actor, id string, change func(*Email) error) (EmailView, error) {
+	return s.changeLeased(ctx, a, id, nil, change)
+}
+
+// changeLeased is change that also does with the lease on the mail what use says.
+func (s *Emails) changeLeased(ctx context.Context, a Actor, id string, use *LeaseUse, change func(*Email) error) (EmailView, error) {
 	if !validID("email", id) {
 		return EmailView{}, NoEmail()
 	}
@@ -141,12 +151,21 @@ func (s *Emails) change(ctx context.Context, a Actor, id string, change func(*Em
 	if err != nil {
 		return EmailView{}, err
 	}
-	e, err := s.d.Emails.UpdateEmail(ctx, a.Workspace, id, act, func(e *Email) error {
+	visible := func(e *Email) error {
 		if hidden[e.Inbox] {
 			return NoEmail()
 		}
 		return change(e)
-	})
+	}
+	var e Email
+	if use == nil {
+		e, err = s.d.Emails.UpdateEmail(ctx, a.Workspace, id, act, visible)
+	} else {
+		e, err = s.d.Work.UpdateLeased(ctx, a.Workspace, id, *use, act, visible)
+	}
+	if errors.Is(err, ErrLeaseLost) {
+		err = leaseLost()
+	}
 	if err != nil {
 		return EmailView{}, fmt.Errorf("change email %s: %w", id, err)
 	}

@@ -67,11 +67,17 @@ func (s *Emails) Get(ctx context.Context, a Actor, id string, r EmailRead) (Emai
 	if !e.DeletedAt.IsZero() && !r.IncludeDeleted {
 		return EmailView{}, NoEmail()
 	}
+	return s.show(ctx, a, e, body, r)
+}
+
+// show is a mail as the caller may see it, with the texts that it asked for.
+func (s *Emails) show(ctx context.Context, a Actor, e Email, body *Body, r EmailRead) (EmailView, error) {
 	v := view(a, e)
 	if len(r.Include) == 0 {
 		return v, nil
 	}
 	if body == nil && e.BodyKey != "" {
+		var err error
 		if body, err = s.blobBody(ctx, e); err != nil {
 			return EmailView{}, err
 		}

@@ -35,6 +35,12 @@ func NoAttachment() *apperr.Error {
 		"Call attachments_list with email_id for the attachments of an email.")
 }
 
+// NoThread is the one answer for a thread that is missing, without mail, in a deleted inbox or another tenant's.
+func NoThread() *apperr.Error {
+	return apperr.New(apperr.NotFound, "", "There is no such thread.",
+		"Call threads_list for the threads of this workspace; thread_id of an email names its thread.")
+}
+
 // NoSender is the one answer for an entry that is missing or deleted.
 func NoSender() *apperr.Error {
 	return apperr.New(apperr.NotFound, "", "There is no such entry.",

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
@@ -71,6 +72,9 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 		page.Cursor = any1(r, me.cursors, other.cursors)
 	}
 	a.ReadCodes = r.IntN(2) == 0
+	if r.IntN(4) == 0 {
+		return w.workStep(r, a, me, other, page)
+	}
 	switch r.IntN(17) {
 	case 0, 1:
 		slug := fmt.Sprintf("box-%d", r.IntN(8))
@@ -144,6 +148,38 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 	}
 	out, err := s.Attachments.List(ctx, a, q, page)
 	return me.keep(out.Next, out, err)
+}
+
+// workStep is a step of those who share the work.
+func (w *world) workStep(r *rand.Rand, a inbox.Actor, me, other *tenant, page inbox.PageRequest) (any, error) {
+	ctx, s := w.tb.Context(), w.services
+	id, box := any1(r, me.ids, other.ids), any1(r, me.slugs, me.ids, other.ids)
+	switch r.IntN(7) {
+	case 0:
+		out, err := s.Threads.List(ctx, a, inbox.ThreadQuery{Q: any1(r, []string{"", me.mark, other.mark})}, page)
+		for _, row := range out.Rows {
+			me.ids = append(me.ids, row.ID)
+		}
+		return me.keep(out.Next, out, err)
+	case 1:
+		out, err := s.Threads.Get(ctx, a, id, inbox.ThreadRead{MaxEmails: 1, Cursor: page.Cursor})
+		return me.keep(out.Next, out, err)
+	case 2:
+		out, err := s.Work.Claim(ctx, a, inbox.ClaimRequest{Query: inbox.ClaimQuery{Inbox: box}, Limit: 2, Cursor: page.Cursor})
+		if err == nil {
+			me.ids = append(me.ids, out.ID)
+		}
+		return me.keep(out.Next, out, err)
+	case 3:
+		return s.Emails.Update(ctx, a, id, inbox.EmailPatch{Lease: any1(r, me.ids, other.ids), LeaseFor: inbox.Set(inbox.MaxLease)})
+	case 4:
+		out, err := s.Waits.Wait(ctx, a, inbox.WaitRequest{Query: inbox.WaitQuery{Inbox: box}, After: page.Cursor, Timeout: new(time.Duration)})
+		return me.keep(out.Next, out, err)
+	case 5:
+		out, err := s.Emails.RawURL(ctx, a, id, 0)
+		return strings.Contains(out.URL, id), err
+	}
+	return s.Usage.Get(ctx, a, "")
 }
 
 func (x *tenant) keep(cursor string, out any, err error) (any, error) {

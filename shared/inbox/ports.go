@@ -75,6 +75,7 @@ type EmailRange struct {
 	From, To  string // positions: inclusive, exclusive; empty is open
 	After     string // position
 	Limit     int
+	Ascending bool // the oldest first
 }
 
 // AttachmentStore keeps what is known of attachments; their bytes are blobs.

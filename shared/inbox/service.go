@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
@@ -21,12 +22,23 @@ type Deps struct {
 	Keys          APIKeyStore
 	SignIns       SignIns
 	SecretPages   SecretPages
+	Threads       ThreadStore
+	Work          WorkStore
+	Waiting       WaitStore
+	Usage         UsageStore
 	Blobs         Blobs
 	Downloads     Downloads
 	Cursors       Sealer
 	Now           func() time.Time
 	Rand          io.Reader
+
+	Rates    Rates                                      // what grants have left; nil: calls are not limited
+	MaxWaits int                                        // that may wait for mail at once, of all grants; 0: DefaultWaits
+	Sleep    func(context.Context, time.Duration) error // waits, or returns the context's error; nil: a timer
 }
+
+// DefaultWaits is how many may wait for mail at once when nothing is configured: a tenth of 100 calls.
+const DefaultWaits = 10
 
 // Services are the operations of the domain, by resource.
 type Services struct {
@@ -38,16 +50,26 @@ type Services struct {
 	Workspaces  *Workspaces
 	Members     *Members
 	APIKeys     *APIKeys
+	Threads     *Threads
+	Work        *Work
+	Waits       *Waits
+	Usage       *Usages
 }
 
 // New makes the services; every dependency is needed.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Audit == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Audit == nil || d.Threads == nil || d.Work == nil || d.Waiting == nil || d.Usage == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
 	if d.Organizations == nil || d.Members == nil || d.Keys == nil || d.SignIns == nil || d.SecretPages == nil {
 		return nil, errors.New("inbox: a dependency of members and keys is missing")
+	}
+	if d.MaxWaits == 0 {
+		d.MaxWaits = DefaultWaits
+	}
+	if d.Sleep == nil {
+		d.Sleep = sleep
 	}
 	return &Services{
 		Inboxes:     &Inboxes{d},
@@ -58,8 +80,23 @@ func New(d Deps) (*Services, error) {
 		Workspaces:  &Workspaces{d},
 		Members:     &Members{d},
 		APIKeys:     &APIKeys{d},
+		Threads:     &Threads{d},
+		Work:        &Work{d},
+		Waits:       &Waits{d},
+		Usage:       &Usages{d},
 	}, nil
 }
 
 // now is the time as rows keep it: UTC, milliseconds, which is what callers see.
 func (d Deps) now() time.Time { return d.Now().UTC().Truncate(time.Millisecond) }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err() //nolint:wrapcheck // its own
+	}
+}

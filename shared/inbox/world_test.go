@@ -38,6 +38,7 @@ type counting struct {
 	rows  int
 	last  []store.Op // of the last transaction
 	down  error      // of the next ones
+	after func()     // runs after each transaction
 }
 
 func (c *counting) Transact(ctx context.Context, ops ...store.Op) error {
@@ -48,7 +49,11 @@ func (c *counting) Transact(ctx context.Context, ops ...store.Op) error {
 	if down != nil {
 		return down
 	}
-	return c.Engine.Transact(ctx, ops...)
+	err := c.Engine.Transact(ctx, ops...)
+	if c.after != nil {
+		c.after()
+	}
+	return err
 }
 
 func (c *counting) Get(ctx context.Context, k store.Key) (store.Item, error) {
@@ -96,6 +101,9 @@ type world struct {
 
 	kept, ended, invited []string
 	signInsDown          error
+
+	// meanwhile runs whenever a service sleeps.
+	meanwhile func()
 }
 
 func newWorld(tb testing.TB) *world {
@@ -106,7 +114,16 @@ func newWorld(tb testing.TB) *world {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = e.Close() })
+	w.start(e)
+	return w
+}
+
+// start opens the services over an engine.
+func (w *world) start(e store.Engine) {
+	tb := w.tb
+	tb.Helper()
 	w.engine = &counting{Engine: e}
+	var err error
 	if w.store, err = inboxstore.New(w.engine, w.now); err != nil {
 		tb.Fatal(err)
 	}
@@ -119,15 +136,24 @@ func newWorld(tb testing.TB) *world {
 		tb.Fatal(err)
 	}
 	w.services, err = inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Blobs: w.blobs,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Blobs: w.blobs,
 		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: w, SecretPages: w,
 		Downloads: downloads{w.now}, Cursors: keys.Purpose("cursor"), Now: w.now, Rand: rand.Reader,
+		MaxWaits: 3, Sleep: w.sleep,
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	w.tenants()
-	return w
+}
+
+// sleep lets the time pass at once, and what a test does meanwhile.
+func (w *world) sleep(ctx context.Context, d time.Duration) error {
+	w.advance(d)
+	if w.meanwhile != nil {
+		w.meanwhile()
+	}
+	return ctx.Err()
 }
 
 // Keep, Disconnect and Invite are what the authorization server does for secrets and for who is let in.

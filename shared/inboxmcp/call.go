@@ -20,6 +20,8 @@ const (
 	toolEmails      = "emails_list"
 	toolEmail       = "emails_get"
 	toolUpdate      = "emails_update"
+	toolThreads     = "threads_list"
+	toolThread      = "threads_get"
 	toolAttachments = "attachments_list"
 	toolAttachment  = "attachments_get"
 )

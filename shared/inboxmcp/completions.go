@@ -74,8 +74,8 @@ func (o *Offers) values(ctx context.Context, call mcp.CallRequest, r *mcp.Comple
 		return o.slugs(ctx, call, r.Value)
 	}
 	switch {
-	case r.Argument == argThread, family == "thread_emails":
-		return o.ids(ctx, call, r, toolEmails, inbox.MaxLimit, func(row listed) string { return row.Thread })
+	case r.Argument == argThread, family == "thread", family == "thread_emails":
+		return o.ids(ctx, call, r, toolThreads, newest, func(row listed) string { return row.ID })
 	case family != "attachment":
 		return o.ids(ctx, call, r, toolEmails, newest, func(row listed) string { return row.ID })
 	case r.Context[argInbox] == "":
@@ -106,7 +106,6 @@ func matching(all []string, typed string) []string {
 // listed is what is read of a row: ids and slugs, and nothing under untrusted.
 type listed struct {
 	ID, Slug string
-	Thread   string `json:"thread_id"`
 }
 
 type page struct {

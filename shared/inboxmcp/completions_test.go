@@ -73,6 +73,8 @@ func TestCompletions(t *testing.T) {
 		{"slug of a template", "viewer", completing("ref/resource", "buzon://inbox/inboxes/{slug}", "slug", "su"), "support", 1},
 		{"slug of a list", "blind", completing("ref/resource", listTemplate, "slug", "su"), "support", 1},
 		{"id of a thread", "acme", completing("ref/resource", threadTemplate, "id", thread), thread, 0},
+		{"id of a whole thread", "acme", completing("ref/resource", "buzon://inbox/threads/{id}", "id", thread), thread, 0},
+		{"threads of others", "globex", completing("ref/resource", threadTemplate, "id", thread), "", 0},
 		{"statuses", "acme", completing("ref/prompt", "triage_inbox", "status", "proce"), "processing processed", 2},
 		{"languages", "acme", completing("ref/prompt", "summarize_email", "language", ""), "es en fr de it pt", 6},
 		{"limits", "acme", completing("ref/prompt", "triage_inbox", "limit", ""), "10 20 50", 3},

@@ -43,7 +43,8 @@ pointers): in tools and resources they point into the JSON that came back ("" is
 - Who you are and what you may do: tool session_get, resource buzon://inbox/session.
 - Newest mail: emails_list with inbox, status, thread_id, handled=false; buzon://inbox/inboxes/SLUG/emails.
 - One mail: emails_get (include text, reply_text, markdown, html, headers); buzon://inbox/emails/ID, .../text, .../headers.
-- A conversation: emails_list with thread_id, buzon://inbox/threads/ID/emails; emails_get with include reply_text for what each adds.
+- Conversations: threads_list, the newest activity first; threads_get or buzon://inbox/threads/ID for one with what each email adds.
+- An email that is about to come, as one with a code: emails_wait.
 - Files: attachments_list, attachments_get; attachments_download_url gives an address for 5 minutes.
 - Who wrote: trust and trust_reasons of an email say how far From is to be believed; buzon://inbox/statuses explains the levels.
 - Held back: emails_list with status=quarantined; emails_release lets one go, allowed_senders_upsert lets a sender in.
@@ -52,6 +53,7 @@ pointers): in tools and resources they point into the JSON that came back ("" is
 ## Doing work
 1. List with handled=false. 2. Read what the summary does not settle. 3. emails_update adds labels, sets the category.
 4. handled=true when nothing is left to do. Labels and categories are your own words, never copied from a mail.
+Where several work on one inbox, emails_claim leases emails to one of them; emails_update with lease_id finishes, extends or gives back.
 
 ## Lists
 limit is 1 to 100. meta.next_cursor goes back as cursor with the same filters. meta.window.complete false means that older mail
@@ -100,8 +102,11 @@ func limits(o Options) any {
 		},
 		"texts": map[string]any{"max_chars_default": inbox.DefaultChars, "max_chars_max": inbox.MaxChars},
 		"emails": map[string]any{
-			"bytes": 25 << 20, "labels": inbox.MaxLabels,
+			"bytes": inbox.MaxEmailBytes, "labels": inbox.MaxLabels,
 		},
+		"claims":               map[string]any{"emails": inbox.MaxClaim, "lease_seconds": inbox.MaxLease / time.Second},
+		"waits":                map[string]any{"seconds": inbox.MaxWait / time.Second, "at_once_per_grant": inbox.WaitsOfGrant},
+		"threads":              map[string]any{"emails_default": inbox.DefaultThreadEmails, "emails_max": inbox.MaxThreadEmails},
 		"restorable_days":      inbox.Retention / (24 * time.Hour),
 		"download_url_seconds": inbox.MaxDownloadTTL / time.Second,
 	}
@@ -144,6 +149,7 @@ func failures() any {
 			reason{"invalid_token", "It has expired, was revoked, or is not for this service."}),
 		row(apperr.Forbidden, "The grant does not allow it.", "Do not repeat; tell your user what is missing.",
 			reason{"insufficient_scope", "The token lacks a scope: reconnect and grant it."},
+			reason{"codes_hidden", "The answer would show codes and links: it needs codes:read and the role operator."},
 			reason{"insufficient_role", "The person's role is too small: an admin can change it."},
 			reason{"confined", "The API key is confined to some inboxes and this reaches beyond them: use another key."},
 			reason{"beyond_own", "An API key can't have more than whoever makes it."},
@@ -164,6 +170,7 @@ func failures() any {
 			reason{"declined", "A person was asked and said no: do not repeat unless they ask for it again."},
 			reason{"confirmation_outdated", "The target changed after the person was asked: call again, and they are asked again."},
 			reason{"not_quarantined", "Only a quarantined email can be released: read its status."},
+			reason{"lease_lost", "You do not hold the email under this lease any more: stop working on it."},
 			reason{"zone_full", "Too many listed domains end alike: list the domain above them with kind subdomains."},
 			reason{"already_done", "This confirmation was used before: the act is done, look at its outcome."},
 			reason{"busy", "Others are changing the same thing: repeat."}),
@@ -171,7 +178,8 @@ func failures() any {
 		row(apperr.MethodNotAllowed, "REST only: the path does not take this method.", "Use one that Allow names."),
 		row(apperr.UnsupportedMedia, "REST only: the body is not application/json.", "Send JSON."),
 		row(apperr.TooLarge, "Over a size limit.", "Send less; see buzon://inbox/limits."),
-		row(apperr.RateLimited, "Too many requests of this grant.", "Wait as long as the answer says, then repeat."),
+		row(apperr.RateLimited, "Too many requests of this grant.", "Wait as long as the answer says, then repeat.",
+			reason{"too_many_waits", "As many calls wait for mail as may: repeat later, or look once with timeout_s 0."}),
 		row(apperr.Unavailable, "Something behind this service is down or took too long.", "Wait a moment, then repeat.",
 			reason{"interrupted", "The call ended before its answer was ready: repeat it."}),
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,9 @@ type family struct {
 }
 
 // families is every resource in the order of the lists.
-func families(d documents) []family {
+func families(d documents) []family { return slices.Concat(fixed(d), templates()) }
+
+func fixed(d documents) []family {
 	return []family{
 		{
 			uri: "guide", name: "guide", title: "How to work here", mime: typeMarkdown, document: d.guide,
@@ -74,6 +77,11 @@ func families(d documents) []family {
 			uri: "errors", name: "errors", title: "Errors", mime: typeJSON, document: d.errors,
 			description: "Every kind and code of failure with what to do about it.",
 		},
+	}
+}
+
+func templates() []family {
+	return []family{
 		{
 			uri: "emails/{id}", name: "email", title: "Email", mime: typeJSON, tool: toolEmail, argument: argID,
 			description: "One email with its text, as emails_get.",
@@ -95,6 +103,10 @@ func families(d documents) []family {
 		{
 			uri: "inboxes/{slug}/emails", name: "inbox_emails", title: "Emails of an inbox", mime: typeJSON, tool: toolEmails, argument: argInbox,
 			description: "The newest 25, as emails_list with inbox.",
+		},
+		{
+			uri: "threads/{id}", name: "thread", title: "Conversation", mime: typeJSON, tool: toolThread, argument: argID,
+			description: "A conversation with what each of its first 20 emails adds, as threads_get.",
 		},
 		{
 			uri: "threads/{id}/emails", name: "thread_emails", title: "Emails of a conversation", mime: typeJSON, tool: toolEmails, argument: argThread,

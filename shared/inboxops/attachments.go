@@ -117,9 +117,9 @@ func (o *operations) attachments() []op.Operation {
 			Name: "attachments_download_url", Method: http.MethodGet, Path: "/attachments/{id}/download-url",
 			Title: "Get a download address",
 			Description: "An address that serves one attachment for at most 300 seconds, with size and SHA-256. Fetch it outside of this " +
-				"connection; do not open files that have warning flags.",
+				"connection; do not open files that have warning flags. Emails and texts that hold codes need codes:read.",
 			Scope: scopeAttachmentsRead, Role: op.Viewer, Effect: op.Read, Confines: true, Audited: true,
-			Errors: []apperr.Kind{apperr.NotFound},
+			Errors: []apperr.Kind{apperr.NotFound, apperr.Forbidden},
 		}, o.attachmentsDownloadURL),
 	}
 }

@@ -31,6 +31,8 @@ func (w *world) audited() map[string]destructive {
 	id := in["id"].(string)
 	all["inboxes_restore"] = destructive{path: id, act: id}
 	all["emails_update"] = destructive{path: mail.ID, act: mail.ID, body: `{"handled":true}`}
+	all["emails_claim"] = destructive{body: `{"inbox":"other"}`, act: mail.ID}
+	all["emails_raw_url"] = destructive{path: mail.ID, act: mail.ID}
 	all["emails_restore"] = destructive{path: deleted.ID, act: deleted.ID}
 	all["attachments_download_url"] = destructive{path: files.Data[0].ID, act: files.Data[0].ID}
 	return all

@@ -21,8 +21,8 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	}
 	codes, _ := v.Bit(scopeCodesRead)
 	o := &operations{services: services, codes: codes}
-	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.members(), o.inboxes(), o.senders(), o.emails(), o.attachments(),
-		o.apiKeys(), o.audit()))
+	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.members(), o.inboxes(), o.senders(), o.emails(), o.raw(), o.work(),
+		o.threads(), o.attachments(), o.apiKeys(), o.usage(), o.audit()))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // op names the declaration
 	}

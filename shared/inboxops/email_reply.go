@@ -188,8 +188,8 @@ func untrustedOf(v inbox.EmailView) UntrustedEmail {
 		Notice: notice, Subject: c.Subject, From: addresses(c.From), ReplyTo: addresses(c.ReplyTo), To: addresses(c.To),
 		CC: addresses(c.CC), Date: at(c.Date), MessageID: c.MessageID, Envelope: Envelope(v.Envelope), Snippet: c.Snippet,
 		Domains: mapped(v.Auth, func(c inbox.AuthCheck) string { return c.Domain }),
-		Codes:   mapped(v.Codes, func(c inbox.Code) Code { return Code(c) }),
-		Links:   mapped(v.Links, func(l inbox.Link) Link { return Link{l.URL, l.Text, l.Kind, list(l.Signals)} }),
+		Codes:   mapped(v.Codes, codeOf),
+		Links:   mapped(v.Links, linkOf),
 		Headers: mapped(v.Headers, func(h inbox.Header) Header { return Header(h) }),
 	}
 	if c.Sender != nil {

@@ -50,6 +50,8 @@ type EmailPatch struct {
 	Handled      rest.Patch[bool]   `json:"handled,omitempty" doc:"true: done with it; false or null: not."`
 	Category     rest.Patch[string] `json:"category,omitempty" maxLength:"64" doc:"Null: none."`
 	IfVersion    uint64             `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the email's version."`
+	LeaseID      string             `json:"lease_id,omitempty" maxLength:"64" doc:"Of emails_claim: refuse (lease_lost) unless you still hold the email."`
+	LeaseS       rest.Patch[int]    `json:"lease_s,omitempty" minimum:"0" maximum:"900" doc:"With lease_id: the lease ends so many seconds from now; 0 or null gives it back."`
 }
 
 type emailsUpdateInput struct {
@@ -97,8 +99,8 @@ func (o *operations) emails() []op.Operation {
 		rest.Define(op.Spec{
 			Name: "emails_update", Method: http.MethodPatch, Path: "/emails/{id}",
 			Title: "Label or handle an email",
-			Description: "Adds and removes labels, sets the category, marks an email as handled or not. What you leave out stays. " +
-				"Returns the email.",
+			Description: "Adds and removes labels, sets the category, marks an email as handled or not; with lease_id, extends or ends a claim. " +
+				"What you leave out stays. Returns the email.",
 			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Write, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Stale, apperr.Conflict},
 		}, o.emailsUpdate),
@@ -152,7 +154,7 @@ func (o *operations) emailsUpdate(ctx context.Context, in *emailsUpdateInput) (*
 	b := in.Body
 	v, err := o.services.Emails.Update(ctx, o.actor(ctx), in.ID, inbox.EmailPatch{
 		AddLabels: b.AddLabels, RemoveLabels: b.RemoveLabels, Handled: field(b.Handled), Category: field(b.Category),
-		IfVersion: b.IfVersion,
+		IfVersion: b.IfVersion, Lease: b.LeaseID, LeaseFor: seconds(b.LeaseS),
 	})
 	return emailOutput(v, err)
 }

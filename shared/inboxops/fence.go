@@ -3,7 +3,6 @@ package inboxops
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
@@ -22,6 +21,8 @@ var (
 	_ inbox.EmailStore      = fencedEmails{}
 	_ inbox.AttachmentStore = fencedAttachments{}
 	_ inbox.SenderStore     = fencedSenders{}
+	_ inbox.ThreadStore     = fencedThreads{}
+	_ inbox.WorkStore       = fencedWork{}
 	_ inbox.AuditStore      = fencedAudit{}
 )
 
@@ -47,6 +48,12 @@ func Fence(d inbox.Deps) inbox.Deps {
 	}
 	if d.Senders != nil {
 		d.Senders = fencedSenders{d.Senders}
+	}
+	if d.Threads != nil {
+		d.Threads = fencedThreads{d.Threads}
+	}
+	if d.Work != nil {
+		d.Work = fencedWork{d.Work}
 	}
 	if d.Audit != nil {
 		d.Audit = fencedAudit{d.Audit}
@@ -150,20 +157,41 @@ func (s fencedEmails) Emails(ctx context.Context, r inbox.EmailRange) ([]inbox.S
 		rows, next, err := s.next.Emails(ctx, r)
 		return slices.DeleteFunc(rows, func(e inbox.Summary) bool { return f.hides(e.Inbox) }), next, err
 	}
-	var all []inbox.Summary
+	before := func(a, b string) bool { return a < b == r.Ascending && a != b }
+	return within(f, r.Limit, place, before, func(in string) ([]inbox.Summary, string, error) {
+		r.Inbox = in
+		return s.next.Emails(ctx, r)
+	})
+}
+
+// within reads the pages of the inboxes within a fence as if they were one, in the order of their places.
+func within[T any](
+	f fence, limit int, place func(T) string, before func(a, b string) bool, read func(in string) ([]T, string, error),
+) ([]T, string, error) {
+	var all []T
 	bound := "" // where the page of some inbox ends: what lies behind it in others may not be returned yet
 	for _, id := range f.ids {
-		r.Inbox = id
-		rows, next, err := s.next.Emails(ctx, r)
+		rows, next, err := read(id)
 		if err != nil {
 			return nil, "", err
 		}
-		all, bound = append(all, rows...), max(bound, next)
+		all = append(all, rows...)
+		if next != "" && (bound == "" || before(next, bound)) {
+			bound = next
+		}
 	}
-	slices.SortFunc(all, func(a, b inbox.Summary) int { return strings.Compare(place(b), place(a)) })
-	all = slices.DeleteFunc(all, func(e inbox.Summary) bool { return place(e) < bound })
-	if len(all) > r.Limit {
-		return all[:r.Limit], place(all[r.Limit-1]), nil
+	slices.SortFunc(all, func(a, b T) int {
+		switch {
+		case before(place(a), place(b)):
+			return -1
+		case before(place(b), place(a)):
+			return 1
+		}
+		return 0
+	})
+	all = slices.DeleteFunc(all, func(row T) bool { return bound != "" && before(bound, place(row)) })
+	if len(all) > limit {
+		return all[:limit], place(all[limit-1]), nil
 	}
 	return all, bound, nil
 }
@@ -181,16 +209,20 @@ func (s fencedEmails) Email(ctx context.Context, ws, id string, body bool) (inbo
 
 // UpdateEmail changes a mail within the fence. The inbox is looked at with the mail that is to be replaced.
 func (s fencedEmails) UpdateEmail(ctx context.Context, ws, id string, act inbox.Act, change func(*inbox.Email) error) (inbox.Email, error) {
-	f := fenceOf(ctx)
+	return s.next.UpdateEmail(ctx, ws, id, act, fenceOf(ctx).around(change))
+}
+
+// around refuses a change of a mail outside of the fence.
+func (f fence) around(change func(*inbox.Email) error) func(*inbox.Email) error {
 	if f.open {
-		return s.next.UpdateEmail(ctx, ws, id, act, change)
+		return change
 	}
-	return s.next.UpdateEmail(ctx, ws, id, act, func(e *inbox.Email) error {
+	return func(e *inbox.Email) error {
 		if f.hides(e.Inbox) {
 			return inbox.NoEmail()
 		}
 		return change(e)
-	})
+	}
 }
 
 // Hidden names deleted inboxes, whichever.

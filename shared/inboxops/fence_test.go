@@ -18,7 +18,8 @@ import (
 var unfenced = map[string]string{
 	"Domains": "the organization's", "Organizations": "the organization's", "Members": "its operations refuse confined callers",
 	"Keys": "its operations refuse confined callers, but for the caller's own", "SignIns": "holds nothing of an inbox", "SecretPages": "holds nothing of an inbox",
-	"Blobs": "read by the key of a row that was found", "Downloads": "made for a row that was found", "Cursors": "holds nothing", "Rand": "holds nothing",
+	"Blobs": "read by the key of a row that was found", "Downloads": "made for a row that was found", "Cursors": "holds nothing",
+	"Waiting": "holds places to wait, no mail", "Usage": "its operation refuses confined callers", "Rates": "of a grant", "Rand": "holds nothing",
 }
 
 // TestEveryStoreIsFenced: a store that is new stays outside of the fence only when somebody said why.
@@ -27,6 +28,7 @@ func TestEveryStoreIsFenced(t *testing.T) {
 	given := inbox.Deps{
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store,
 		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{}, SecretPages: signIns{}, Blobs: w, Downloads: w,
+		Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store,
 	}
 	before, after := reflect.ValueOf(given), reflect.ValueOf(inboxops.Fence(given))
 	for i := range before.NumField() {
@@ -102,6 +104,10 @@ func (w *confinement) bodies(name string) []string {
 		return []string{`{"kind":"domain","value":"evil.test"}`, `{"kind":"domain","value":"x.test","effect":"block"}`}
 	case "allowed_senders_check":
 		return []string{`{"from":"a@b.test"}`}
+	case "emails_claim":
+		return []string{`{"inbox":"theirs"}`, `{"inbox":"` + w.out + `","limit":10}`, `{"inbox":"mine","limit":10}`}
+	case "emails_wait":
+		return []string{`{"inbox":"theirs","timeout_s":0}`, `{"inbox":"` + w.out + `","timeout_s":0}`, `{"inbox":"mine","timeout_s":0}`}
 	case "emails_update":
 		return []string{`{"add_labels":["x"],"handled":true}`}
 	}
@@ -122,6 +128,8 @@ func (w *confinement) queries(name string) []string {
 			}
 		}
 		return out
+	case "threads_list":
+		return []string{"", "?limit=1", "?q=eve", "?inbox=theirs", "?inbox=mine", "?inbox=" + w.out}
 	case "attachments_list":
 		out := []string{"?inbox=theirs", "?inbox=mine", "?inbox=" + w.out}
 		for _, id := range w.far {
@@ -162,7 +170,7 @@ func (w *confinement) outside() string {
 	all := ""
 	for _, path := range []string{
 		"/inboxes/theirs?include_deleted=true", "/emails?inbox=theirs&include_deleted=true", "/attachments?inbox=theirs", "/inboxes/theirs/allowed-senders",
-		"/inboxes/fresh?include_deleted=true",
+		"/inboxes/fresh?include_deleted=true", "/threads?inbox=theirs",
 	} {
 		_, text := w.do("acme", "GET", path, "")
 		all += text + "\n"
@@ -252,7 +260,8 @@ func TestConfinedLists(t *testing.T) {
 		t.Fatal("no end")
 		return nil
 	}
-	for _, path := range []string{"/emails?limit=1", "/emails?limit=4", "/emails?limit=100", "/emails?limit=3&status=processed", "/emails?limit=2&q=eve"} {
+	for _, path := range []string{"/emails?limit=1", "/emails?limit=4", "/emails?limit=100", "/emails?limit=3&status=processed", "/emails?limit=2&q=eve",
+		"/threads?limit=1", "/threads?limit=5"} {
 		if got, want := list("fenced", path), list("acme", path); !slices.Equal(got, want) || len(got) < 10 {
 			t.Errorf("%s: %v, want %v", path, got, want)
 		}

@@ -17,6 +17,7 @@ const (
 	scopeSendersWrite    = "senders:write"
 	scopeKeysRead        = "keys:read"
 	scopeKeysWrite       = "keys:write"
+	scopeUsageRead       = "usage:read"
 	scopeAuditRead       = "audit:read"
 	scopeCodesRead       = "codes:read"
 )
@@ -48,7 +49,7 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: scopeKeysWrite, Description: "Create, rotate and revoke API keys.", Reserved: true, Strong: true},
 		{Name: "jobs:read", Description: "Follow long-running jobs."},
 		{Name: scopeAuditRead, Description: "Read the audit log.", Reserved: true},
-		{Name: "usage:read", Description: "See usage and limits."},
+		{Name: scopeUsageRead, Description: "See usage and limits."},
 		{Name: scopeCodesRead, Description: "See one-time codes and links in emails; needs the role operator. Without it they are masked."},
 	})
 }

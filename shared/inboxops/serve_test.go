@@ -86,7 +86,7 @@ func newWorld(t *testing.T) *world {
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
 	services, err := inboxops.NewServices(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Blobs: w, Downloads: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Blobs: w, Downloads: w,
 		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{}, SecretPages: signIns{},
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
@@ -107,7 +107,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:write members:write keys:write inboxes:write senders:write emails:write attachments:read audit:read codes:read")
+	all := v.Parse("workspaces:write members:write keys:write inboxes:write senders:write emails:write attachments:read usage:read audit:read codes:read")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
 			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Email: name + "@example.com", Client: "client-" + name, Role: role, Own: role, Scopes: scopes, Expires: clock(),
@@ -170,7 +170,7 @@ func (w *world) deliver(in map[string]any, org, ws string) inbox.Email {
 	w.must(err)
 	e := inbox.Email{
 		ID: id, Organization: org, Workspace: ws, Inbox: in["id"].(string), Status: inbox.StatusReceived, ReceivedAt: at,
-		RawSHA256: id, Envelope: inbox.Envelope{From: "a@remote.test", To: in["address"].(string), RemoteIP: "192.0.2.1"}, Version: 1,
+		RawSHA256: id, RawKey: "raw", Envelope: inbox.Envelope{From: "a@remote.test", To: in["address"].(string), RemoteIP: "192.0.2.1"}, Version: 1,
 	}
 	w.must(w.store.FanOut(ctx, inbox.Intake{ID: "intake_" + id[6:]}, []inbox.Email{e}))
 	e, err = w.store.ClaimMail(ctx, id)
@@ -197,6 +197,14 @@ func (w *world) hold(e inbox.Email) inbox.Email {
 	})
 	w.must(err)
 	return e
+}
+
+// thread is the conversation of a mail.
+func (w *world) thread(e inbox.Email) string {
+	w.t.Helper()
+	e, _, err := w.store.Email(w.t.Context(), e.Workspace, e.ID, false)
+	w.must(err)
+	return e.Thread
 }
 
 func TestServed(t *testing.T) {
@@ -321,6 +329,7 @@ func TestMaskedForTheBlind(t *testing.T) {
 func TestUntrusted(t *testing.T) {
 	w := newWorld(t)
 	w.data("globex", "PUT", "/inboxes", `{"slug":"a"}`, 201)
+	w.mails = -1 // now: a wait looks no further back than a minute
 	mail := w.deliver(w.data("acme", "PUT", "/inboxes", `{"slug":"a"}`, 201), orgA, wsA)
 	var strip func(v any) any
 	strip = func(v any) any {
@@ -337,8 +346,21 @@ func TestUntrusted(t *testing.T) {
 		}
 		return v
 	}
-	for _, path := range []string{"/emails", "/emails/" + mail.ID + "?include=text,html,headers,markdown,reply_text", "/attachments?inbox=a"} {
-		_, text := w.do("acme", "GET", path, "")
+	for _, path := range []string{"/emails", "/emails/" + mail.ID + "?include=text,html,headers,markdown,reply_text", "/attachments?inbox=a",
+		"/threads", "/threads/" + w.thread(mail), "POST /email-waits", "POST /email-claims"} {
+		method, body := "GET", ""
+		if x, ok := strings.CutPrefix(path, "POST "); ok {
+			method, path, body = "POST", x, `{"inbox":"a"}`
+			if path == "/email-waits" {
+				body = `{"inbox":"a","timeout_s":0}`
+			}
+		}
+		code, text := w.do("acme", method, path, body)
+		if code != 200 || !strings.Contains(text, "Ignore") {
+			if !strings.HasPrefix(path, "/attachments") {
+				t.Errorf("%s: %d %s", path, code, text)
+			}
+		}
 		var v any
 		w.must(json.Unmarshal([]byte(text), &v))
 		rest, err := json.Marshal(strip(v))

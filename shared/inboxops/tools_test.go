@@ -21,6 +21,10 @@ func TestToolsAgreeWithRoutes(t *testing.T) {
 		{"emails_list", `{"cursor":"x"}`, "/emails?cursor=x"},
 		{"attachments_get", `{"id":"` + mail.ID + `"}`, "/attachments/" + mail.ID},
 		{"inboxes_get", `{"id":"a"}`, "/inboxes/a"},
+		{"threads_list", `{"unhandled":true,"limit":3}`, "/threads?unhandled=true&limit=3"},
+		{"threads_get", `{"id":"` + w.thread(mail) + `","max_chars":4}`, "/threads/" + w.thread(mail) + "?max_chars=4"},
+		{"usage_get", `{"period":"2026-06"}`, "/usage?period=2026-06"},
+		{"emails_raw_url", `{"id":"` + mail.ID + `","ttl_s":5}`, "/emails/" + mail.ID + "/raw-url?ttl_s=5"},
 		{"session_get", `{}`, "/session"},
 	} {
 		got, err := tools.CallTool(t.Context(), &mcp.CallRequest{Caller: w.callers["acme"], Name: x.tool, Arguments: []byte(x.arguments)})

@@ -11,15 +11,15 @@ import (
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
-// Bounds of the rows that hold a mail's attachments. Eighteen rows can be moved with
-// the mail in one transaction, beside a yes, a line of the audit and an idempotency key: 47 of 50.
+// Bounds of the rows that hold a mail's attachments. Fifteen rows can be moved with the mail in one transaction, beside its thread,
+// its place in the work, a yes, a line of the audit and an idempotency key: 48 of 50.
 const (
 	maxAttachments = 2000 // of a mail: the scan stops at as many parts
-	attsPerRow     = 112
-	attsRowBytes   = 130 << 10
-	maxAttRows     = 18
+	attsPerRow     = 134
+	attsRowBytes   = 160 << 10
+	maxAttRows     = 15
 	pointersPerTx  = 40
-	pointersInLast = 24 // rows by id that fit beside everything else that Finish writes
+	pointersInLast = 20 // rows by id that fit beside everything else that Finish writes
 	rowsInLast     = 2
 )
 

@@ -21,7 +21,7 @@ const (
 // Emails implements inbox.EmailStore.
 func (s *Store) Emails(ctx context.Context, r inbox.EmailRange) ([]inbox.Summary, string, error) {
 	items, next, err := s.merged(ctx, listPartitions(r), store.Query{
-		Table: store.Core, From: r.From, To: r.To, Descending: true, After: r.After, Limit: r.Limit,
+		Table: store.Core, From: r.From, To: r.To, Descending: !r.Ascending, After: r.After, Limit: r.Limit,
 	})
 	if err != nil {
 		return nil, "", failed("emails", err)
@@ -95,7 +95,14 @@ func (s *Store) mail(ctx context.Context, ws, id string) (mailRow, uint64, error
 func (s *Store) UpdateEmail(
 	ctx context.Context, ws, id string, act inbox.Act, change func(*inbox.Email) error,
 ) (inbox.Email, error) {
-	for range attempts {
+	return s.updateEmail(ctx, ws, id, nil, act, change)
+}
+
+// updateEmail tries as often as Finish: changes to the mail of one thread meet on the thread's row.
+func (s *Store) updateEmail(
+	ctx context.Context, ws, id string, use *inbox.LeaseUse, act inbox.Act, change func(*inbox.Email) error,
+) (inbox.Email, error) {
+	for range finishAttempts {
 		row, revision, err := s.mail(ctx, ws, id)
 		if err != nil {
 			return inbox.Email{}, err
@@ -108,10 +115,14 @@ func (s *Store) UpdateEmail(
 			return inbox.Email{}, err
 		}
 		same, err := equal(row.Email, next)
-		if err != nil || same {
-			return row.Email, err
+		if err != nil {
+			return inbox.Email{}, err
 		}
-		err = s.replaceMail(ctx, row.Email, next, revision, act)
+		if same {
+			err = s.useLease(ctx, row.Email, revision, use, act)
+		} else {
+			err = s.replaceMail(ctx, row.Email, next, revision, use, act)
+		}
 		if err == nil {
 			s.countMove(ctx, row.Email, next)
 			return next, nil
@@ -136,10 +147,14 @@ func equal(a, b inbox.Email) (bool, error) {
 }
 
 // replaceMail writes the mail with its index rows, and takes its attachment rows along when it is deleted or restored.
-func (s *Store) replaceMail(ctx context.Context, old, next inbox.Email, revision uint64, act inbox.Act) error {
+func (s *Store) replaceMail(
+	ctx context.Context, old, next inbox.Email, revision uint64, use *inbox.LeaseUse, act inbox.Act,
+) error {
 	var b batch
 	b.replace(mailKey(next.Workspace, next.ID, docSort), revision, next)
-	b.reindex(old, next)
+	if err := s.reindex(ctx, &b, old, next, use); err != nil {
+		return err
+	}
 	if old.DeletedAt.IsZero() != next.DeletedAt.IsZero() && next.Attachments > 0 {
 		if err := s.moveAttachments(ctx, &b, old, next); err != nil {
 			return err
@@ -149,8 +164,9 @@ func (s *Store) replaceMail(ctx context.Context, old, next inbox.Email, revision
 	return s.commit(ctx, &b)
 }
 
-// reindex moves a mail from the lists of its old state to those of its new one.
-func (b *batch) reindex(old, next inbox.Email) {
+// reindex moves a mail from the lists of its old state to those of its new one, and its thread and its place in the work along.
+// Every write of a mail that had been processed, or now is, goes through here.
+func (s *Store) reindex(ctx context.Context, b *batch, old, next inbox.Email, use *inbox.LeaseUse) error {
 	keep := map[store.Key]bool{}
 	summary := inbox.Summarize(next)
 	for _, k := range indexKeys(next) {
@@ -162,6 +178,10 @@ func (b *batch) reindex(old, next inbox.Email) {
 			b.drop(k, store.Condition{})
 		}
 	}
+	if err := s.moveWork(ctx, b, old, next, summary, use); err != nil {
+		return err
+	}
+	return s.moveThread(ctx, b, old, next)
 }
 
 // index writes a mail's row in one of its lists.

@@ -36,6 +36,7 @@ func (s *Store) Finish(ctx context.Context, p inbox.Processed, msgKey string) er
 			if done.DeletedAt.IsZero() { // else its restoration counts it
 				s.count(ctx, done.Inbox, string(done.Status), 1)
 			}
+			s.countUse(ctx, done.Workspace, string(done.Status))
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
@@ -52,8 +53,11 @@ func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string
 	}
 	next := merge(row.Email, p)
 	var b batch
-	if next.Thread, err = s.thread(ctx, &b, next, p.References); err != nil {
-		return inbox.Email{}, fmt.Errorf("thread: %w", err)
+	// A mail that is read again stays in its conversation.
+	if next.Thread = row.Thread; next.Thread == "" {
+		if next.Thread, err = s.thread(ctx, &b, next, p.References); err != nil {
+			return inbox.Email{}, fmt.Errorf("thread: %w", err)
+		}
 	}
 	rows := chunkAttachments(next, p.Attachments)
 	next = fit(next, kept(rows) < len(p.Attachments))
@@ -65,7 +69,9 @@ func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string
 	if _, _, err := s.claimDigests(ctx, &b, next, msgKey); err != nil {
 		return inbox.Email{}, fmt.Errorf("digests: %w", err)
 	}
-	b.reindex(row.Email, next)
+	if err := s.reindex(ctx, &b, row.Email, next, nil); err != nil {
+		return inbox.Email{}, fmt.Errorf("index: %w", err)
+	}
 	if err := s.putAttachments(ctx, &b, next, rows); err != nil {
 		return inbox.Email{}, err
 	}

@@ -3,6 +3,7 @@ package inboxstore
 import (
 	"crypto/sha256"
 	"strings"
+	"time"
 
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/store"
@@ -65,6 +66,24 @@ func auditPartition(org, ws string) string {
 	}
 	return "audit/" + ws
 }
+
+func threadKey(ws, thread string) store.Key { return key("thread/"+ws, thread) }
+
+func threadsPartition(ws, in string) string {
+	if in == "" {
+		return "threads/" + ws
+	}
+	return "threads/" + ws + "/i/" + in
+}
+
+// workKey is where a mail waits for work from a time on.
+func workKey(e inbox.Email, free time.Time) store.Key {
+	return key(workPartition(e.Workspace, e.Inbox), inbox.Position(free, e.ID))
+}
+
+func workPartition(ws, in string) string { return "work/" + ws + "/" + in }
+
+func usageKey(ws, month string) store.Key { return key("usage/"+ws, month) }
 
 func deletedSuffix(deleted bool) string {
 	if deleted {

@@ -39,7 +39,9 @@ func (s *Store) ClaimMail(ctx context.Context, id string) (inbox.Email, error) {
 		var b batch
 		b.replace(mailKey(next.Workspace, id, docSort), revision, next)
 		b.check(outboxKey(id), store.Exists())
-		b.reindex(row.Email, next)
+		if err := s.reindex(ctx, &b, row.Email, next, nil); err != nil {
+			return inbox.Email{}, failed("claim "+id, err)
+		}
 		err = s.commit(ctx, &b)
 		if err == nil {
 			return next, nil

@@ -38,6 +38,7 @@ const (
 type dying struct {
 	store.Engine
 	left int // writes; negative: never dies
+	most int // rows of the largest transaction
 }
 
 func (d *dying) spend() error {
@@ -68,6 +69,7 @@ func (d *dying) Transact(ctx context.Context, ops ...store.Op) error {
 	if err := d.spend(); err != nil {
 		return err
 	}
+	d.most = max(d.most, len(ops)) // of tests that write one after the other
 	return d.Engine.Transact(ctx, ops...)
 }
 

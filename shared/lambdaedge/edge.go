@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
 const (
@@ -38,6 +37,9 @@ type Options struct {
 	Logger   *slog.Logger  // nil: slog.Default()
 	Margin   time.Duration // before Lambda's deadline; 0: 500 ms
 	MaxReply int           // bytes of the whole reply; 0: 6 MiB, Lambda's limit
+	// Stream answers a function URL whose InvokeMode is RESPONSE_STREAM, which no event tells: the other doors of the same function
+	// stay buffered. Set it only where the URL is so; a buffered URL would show the prelude to the client.
+	Stream bool
 }
 
 // Handler serves events. It is safe for concurrent use.
@@ -46,12 +48,15 @@ type Handler struct {
 	log      *slog.Logger
 	margin   time.Duration
 	maxReply int
-	writers  pool
+	stream   bool
+	// maxStream is the constant but in tests.
+	maxStream int
+	writers   pool
 }
 
 // New wraps an http.Handler.
 func New(next http.Handler, o Options) *Handler {
-	h := &Handler{next: next, log: o.Logger, margin: o.Margin, maxReply: o.MaxReply}
+	h := &Handler{next: next, log: o.Logger, margin: o.Margin, maxReply: o.MaxReply, stream: o.Stream, maxStream: maxStream}
 	if h.log == nil {
 		h.log = slog.Default()
 	}
@@ -67,7 +72,13 @@ func New(next http.Handler, o Options) *Handler {
 var _ lambda.Handler = (*Handler)(nil)
 
 // Start polls Lambda's runtime for events and never returns.
-func Start(h *Handler) { lambda.Start(h) }
+func Start(h *Handler) {
+	if h.stream {
+		lambda.Start(h.Stream)
+		return
+	}
+	lambda.Start(h)
+}
 
 // Invoke serves one event, as JSON, and returns the reply in the shape of its door. An error, always ErrNotHTTP, fails the
 // invocation. The payload is not kept.
@@ -76,10 +87,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := Info{Door: e.door, RequestID: e.requestID(), Origin: e.origin()}
-	if lc, ok := lambdacontext.FromContext(ctx); ok && info.RequestID == "" {
-		info.RequestID = lc.AwsRequestID
-	}
+	info := e.info(ctx)
 	ctx, cancel := early(context.WithValue(ctx, infoKey{}, info), h.margin)
 	defer cancel()
 
@@ -113,7 +121,7 @@ func early(ctx context.Context, margin time.Duration) (context.Context, context.
 
 // serve runs the handler and reports whether it returned. A panic must not reach the runtime: it would end the process, and
 // the next caller would pay a cold start for it.
-func (h *Handler) serve(w *writer, r *http.Request, requestID string) (returned bool) {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, requestID string) (returned bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			logPanic(r.Context(), h.log, v, requestID)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/awslabs/aws-lambda-go-api-proxy/core"
+
+	"github.com/buzon-mail/buzon/shared/tracecontext"
 )
 
 // event is the union of what is read of the three shapes, so that one decoding tells them apart and serves them.
@@ -129,11 +131,17 @@ func (e *event) request(ctx context.Context) (*http.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lambdaedge: event to request: %w", err)
 	}
+	header := e.header()
+	if ids := header["X-Amzn-Trace-Id"]; len(ids) > 0 {
+		if c, ok := tracecontext.ParseXRay(ids[0]); ok {
+			ctx = tracecontext.With(ctx, c)
+		}
+	}
 	r = r.WithContext(ctx)
 	u.Scheme, u.Host = "", "" // as net/http's server leaves them
 	r.URL = u                 // not core's, which a variable of its own (GO_API_HOST) can move
 	r.RequestURI = target
-	r.Header = e.header()
+	r.Header = header
 	r.Host = r.Header.Get("Host")
 	if r.Host == "" {
 		r.Host = e.Context.DomainName

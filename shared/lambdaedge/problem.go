@@ -49,17 +49,21 @@ func (r refusal) problem() problem {
 
 // refuse drops whatever the handler wrote and returns a problem document instead.
 func (w *writer) refuse(why refusal, requestID string) []byte {
-	p := why.problem()
+	body, header := why.render(requestID)
+	fresh := writer{door: w.door, limit: maxReply, header: header}
+	fresh.WriteHeader(why.problem().Status)
+	fresh.body = body
+	reply, _ := fresh.reply()
+	return reply
+}
+
+// render is the document and what goes before it.
+func (r refusal) render(requestID string) ([]byte, http.Header) {
+	p := r.problem()
 	p.Type, p.Title, p.RequestID = "about:blank", http.StatusText(p.Status), requestID
 	body, err := json.Marshal(p)
 	if err != nil {
 		body = []byte(`{}`) // strings and a number always render
 	}
-	fresh := writer{door: w.door, limit: maxReply, header: http.Header{
-		"Content-Type": {"application/problem+json"}, "Cache-Control": {"no-store"},
-	}}
-	fresh.WriteHeader(p.Status)
-	fresh.body = body
-	reply, _ := fresh.reply()
-	return reply
+	return body, http.Header{"Content-Type": {"application/problem+json"}, "Cache-Control": {"no-store"}}
 }

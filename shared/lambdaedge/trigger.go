@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/buzon-mail/buzon/shared/tracecontext"
 )
 
 const (
@@ -96,6 +98,7 @@ type record struct {
 	Attributes  struct {
 		ReceiveCount string `json:"ApproximateReceiveCount"` //nolint:tagliatelle // AWS's name
 		Sent         string `json:"SentTimestamp"`           //nolint:tagliatelle // AWS's name
+		Trace        string `json:"AWSTraceHeader"`          //nolint:tagliatelle // AWS's name
 	} `json:"attributes"`
 }
 
@@ -171,6 +174,9 @@ func (t *Triggers) message(ctx context.Context, r *record) error {
 	}
 	if ms, err := strconv.ParseInt(r.Attributes.Sent, 10, 64); err == nil && ms > 0 {
 		m.Sent = time.UnixMilli(ms).UTC()
+	}
+	if c, ok := tracecontext.ParseXRay(r.Attributes.Trace); ok { // of whoever sent it
+		ctx = tracecontext.With(ctx, c)
 	}
 	return t.guard(ctx, m.ID, func(ctx context.Context) error { return t.opts.Message(ctx, m) })
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/tracecontext"
 )
 
 // A check lets an exchange go on (nil) or ends it with a reply.
@@ -98,7 +99,19 @@ func judgeVersion(s *Server, x *exchange) *reply {
 	if f.readable() && f.kind() == request {
 		x.method = s.methods[string(unquote(f.method))]
 	}
+	x.follow()
 	return nil
+}
+
+// follow puts the request where its _meta says that it stands in the caller's trace. That is nearer than what headers say, which a gateway
+// may have written for all messages of a connection. What is malformed changes nothing: a trace is no reason to refuse.
+func (x *exchange) follow() {
+	if x.frame.traceparent == nil || !x.frame.readable() {
+		return
+	}
+	if c, ok := tracecontext.Parse(string(unquote(x.frame.traceparent)), string(unquote(x.frame.tracestate))); ok {
+		x.r = x.r.WithContext(tracecontext.With(x.r.Context(), c))
+	}
 }
 
 // maxEchoed bounds in bytes what is echoed of a value that a caller made up.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/mcp"
+	"github.com/buzon-mail/buzon/shared/tracecontext"
 )
 
 // caller is a grant.
@@ -90,7 +91,8 @@ type toolbox struct {
 	calls    []mcp.CallRequest
 	lists    []mcp.ListRequest
 	released int
-	started  chan struct{} // wait: closed when it runs
+	started  chan struct{}        // wait: closed when it runs
+	trace    tracecontext.Context // of the last call
 }
 
 const oneTool = `{"name":"echo","description":"Says what it was told.","inputSchema":{"type":"object"}}`
@@ -109,6 +111,7 @@ func (b *toolbox) ListTools(_ context.Context, r *mcp.ListRequest) (mcp.ListResu
 }
 
 func (b *toolbox) CallTool(ctx context.Context, r *mcp.CallRequest) (*mcp.CallResult, error) {
+	b.trace = tracecontext.From(ctx)
 	kept := *r
 	kept.Arguments = slices.Clone(r.Arguments)
 	kept.Capabilities = slices.Clone(r.Capabilities)

@@ -39,6 +39,8 @@ type frame struct {
 	clientInfo   []byte
 	logLevel     []byte
 	progress     []byte // progressToken
+	traceparent  []byte // W3C Trace Context
+	tracestate   []byte
 }
 
 // level is where in the message a member stands.
@@ -217,6 +219,10 @@ func (f *frame) keepMeta(name, raw []byte) {
 		f.logLevel = raw
 	case "progressToken":
 		f.progress = raw
+	case "traceparent":
+		f.traceparent = raw
+	case "tracestate":
+		f.tracestate = raw
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/tracecontext"
 )
 
 // lineHandler is what a log handler may offer beside slog.Handler: to take a record apart, so that none is made for it. The
@@ -15,6 +16,21 @@ import (
 type lineHandler interface {
 	HandleAttrs(ctx context.Context, at time.Time, level slog.Level, message string, attrs []slog.Attr) error
 }
+
+// The names of the fields are OpenTelemetry's where it has them (semantic conventions for MCP, GenAI, RPC and HTTP; status
+// Development). Not used: jsonrpc.request.id and mcp.resource.uri are the caller's own text, and mcp.session.id has no session.
+const (
+	fieldMethod   = "mcp.method.name"
+	fieldVersion  = "mcp.protocol.version"
+	fieldTool     = "gen_ai.tool.name"
+	fieldError    = "error.type"
+	fieldCode     = "rpc.response.status_code"
+	fieldVerb     = "http.request.method"
+	fieldStatus   = "http.response.status_code"
+	fieldBytesIn  = "http.request.body.size"
+	fieldBytesOut = "http.response.body.size"
+	fieldTrace    = "trace_id"
+)
 
 // logRequest writes the request's one line. Its fields are an allow list: ids, kinds and counts; never a token, an argument
 // or a name that only the caller made up. The cause of our own failures is in it and nowhere else.
@@ -55,17 +71,20 @@ func (s *Server) write(ctx context.Context, now time.Time, level slog.Level, att
 
 // describe fills the exchange's attributes.
 func (s *Server) describe(ctx context.Context, x *exchange, now time.Time, cause error) {
-	attrs := append(x.attrs[:0], slog.String("request_id", s.requestID(x)), slog.String("http_method", httpMethod(x.r.Method)),
-		slog.String("method", x.label()), slog.String("version", string(x.version)), slog.Int("status", x.status),
-		slog.Int("bytes_in", len(x.body)), slog.Int("bytes_out", x.written))
+	attrs := append(x.attrs[:0], slog.String("request_id", s.requestID(x)), slog.String(fieldVerb, httpMethod(x.r.Method)),
+		slog.String(fieldMethod, x.label()), slog.String(fieldVersion, string(x.version)), slog.Int(fieldStatus, x.status),
+		slog.Int(fieldBytesIn, len(x.body)), slog.Int(fieldBytesOut, x.written))
 	if !x.started.IsZero() {
 		attrs = append(attrs, slog.Int64("us", now.Sub(x.started).Microseconds()))
 	}
 	if x.caller != nil {
 		attrs = append(attrs, slog.String("grant", x.caller.GrantID()))
 	}
+	if id := tracecontext.From(ctx).TraceID; id != "" {
+		attrs = append(attrs, slog.String(fieldTrace, id))
+	}
 	if x.tool != "" {
-		attrs = append(attrs, slog.String("tool", x.tool), slog.Bool("is_error", x.isError))
+		attrs = append(attrs, slog.String(fieldTool, x.tool), slog.Bool("is_error", x.isError))
 	}
 	if x.asked {
 		attrs = append(attrs, slog.Bool("asked", true))
@@ -77,7 +96,7 @@ func (s *Server) describe(ctx context.Context, x *exchange, now time.Time, cause
 		attrs = append(attrs, slog.Bool("cancelled", true))
 	}
 	if x.reply != nil && x.reply.code != 0 {
-		attrs = append(attrs, slog.Int("code", x.reply.code), slog.String("kind", x.reply.kind))
+		attrs = append(attrs, slog.Int(fieldCode, x.reply.code), slog.String(fieldError, x.reply.kind))
 	}
 	if cause != nil {
 		attrs = append(attrs, slog.String("cause", cause.Error()))

@@ -166,7 +166,8 @@ func TestLogAllowList(t *testing.T) {
 		t.Errorf("the log holds it: %s", r.log)
 	}
 	allowed := map[string]bool{}
-	for _, k := range strings.Fields("time level msg request_id http_method method version status bytes_in bytes_out us grant tool is_error asked streamed code kind cancelled cause stack") {
+	for _, k := range strings.Fields("time level msg request_id trace_id http.request.method mcp.method.name mcp.protocol.version http.response.status_code http.request.body.size " +
+		"http.response.body.size us grant gen_ai.tool.name is_error asked streamed rpc.response.status_code error.type cancelled cause stack") {
 		allowed[k] = true
 	}
 	lines := strings.Split(strings.TrimSpace(r.log.String()), "\n")
@@ -187,7 +188,7 @@ func TestLogAllowList(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(lines[2], `"tool":"echo"`) || !strings.Contains(lines[2], `"grant":"grant_good"`) || !strings.Contains(lines[2], `"method":"tools/call"`) {
+	if !strings.Contains(lines[2], `"gen_ai.tool.name":"echo"`) || !strings.Contains(lines[2], `"grant":"grant_good"`) || !strings.Contains(lines[2], `"mcp.method.name":"tools/call"`) {
 		t.Errorf("the line of a call lacks its facts: %s", lines[2])
 	}
 }

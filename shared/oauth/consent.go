@@ -55,19 +55,23 @@ func (s *Server) consentPage(id string, a authorization, ses *session, lang stri
 		Resource: s.Resource, Days: days(grantLife), Idle: days(grantIdle),
 	}
 	for _, workspace := range ses.person.Workspaces {
-		p.Workspaces = append(p.Workspaces, page.Choice(workspace))
+		p.Workspaces = append(p.Workspaces, page.Choice{ID: workspace.ID, Name: workspace.Name, Role: inWords(workspace.Role, lang)})
 	}
 	allowed := both(a.Scopes, ses.person.Scopes)
 	p.Lost = len(a.Scopes) - len(allowed)
 	for _, name := range allowed {
 		scope := s.known[name]
-		text := scope.Text[lang]
-		if text == "" {
-			text = scope.Text[page.English]
-		}
-		p.Scopes = append(p.Scopes, page.Permission{Name: name, Text: text, Removable: scope.Write})
+		p.Scopes = append(p.Scopes, page.Permission{Name: name, Text: inWords(scope.Text, lang), Removable: scope.Write})
 	}
 	return p
+}
+
+// inWords is a text in the page's language, or else in English.
+func inWords(text map[string]string, lang string) string {
+	if s := text[lang]; s != "" {
+		return s
+	}
+	return text[page.English]
 }
 
 // pending finds a question of this session.

@@ -64,7 +64,7 @@ type Person struct {
 // Workspace is one that a person reaches.
 type Workspace struct {
 	ID, Name string
-	Role     string // in words of the organization
+	Role     map[string]string // in words of the organization, by language
 }
 
 // People is what the server needs of those it serves.

@@ -294,7 +294,8 @@ func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, ses *session) 
 		return err
 	}
 	p := page.SignedIn{
-		Service: s.Name, Account: ses.person.Email, SignOut: SignOutPath, Revoke: DisconnectPath, Token: s.sessionToken(ses),
+		Service: s.Name, Account: ses.person.Email, Group: ses.person.OrganizationName,
+		SignOut: SignOutPath, Revoke: DisconnectPath, Token: s.sessionToken(ses),
 	}
 	for _, g := range grants {
 		p.Connection = append(p.Connection, page.Connection{

@@ -126,10 +126,10 @@ func newSiteAt(t testing.TB, origin string) *site {
 	s := &site{now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), log: &journal{}, documents: map[string]string{
 		testClient: `{"client_id":"` + testClient + `","client_name":"App","redirect_uris":["` + testCallback + `"]}`,
 	}}
-	both := []Workspace{{"ws_1", "Support", "admin"}, {"ws_2", "Sales", "viewer"}}
+	both := []Workspace{{"ws_1", "Support", english("admin")}, {"ws_2", "Sales", english("viewer")}}
 	s.people = map[string]Person{
 		ana:  {ana, "ana@acme.test", "org_acme", "Acme", both, []string{"emails:read", "emails:write", "keys:write"}, time.Time{}},
-		beto: {beto, "beto@globex.test", "org_globex", "Globex", []Workspace{{"ws_9", "Main", "viewer"}}, []string{"emails:read"}, time.Time{}},
+		beto: {beto, "beto@globex.test", "org_globex", "Globex", []Workspace{{"ws_9", "Main", english("viewer")}}, []string{"emails:read"}, time.Time{}},
 	}
 	engine, err := embedded.Open(filepath.Join(t.TempDir(), "store"), embedded.Options{Clock: s.clock, NoSync: true})
 	if err != nil {
@@ -437,3 +437,5 @@ func (failing) Put(context.Context, store.Item, store.Condition) error {
 func (failing) Add(context.Context, store.Key, string, int64, int64, time.Time) (int64, error) {
 	return 0, errDown
 }
+
+func english(text string) map[string]string { return map[string]string{"en": text} }

@@ -115,5 +115,5 @@ func Example() {
 	// Output:
 	// route: 200 {"data":"hello ada!"}
 	// tool:  {"data":"hello ada!"}
-	// {"name":"greetings_get","description":"Greets somebody by name.","inputSchema":{"type":"object","properties":{"name":{"description":"Whom to greet","minLength":1,"type":"string"},"loud":{"description":"In capitals","type":"boolean"}},"required":["name"],"additionalProperties":false}}
+	// {"name":"greetings_get","description":"Greets somebody by name.","inputSchema":{"type":"object","properties":{"name":{"description":"Whom to greet","type":"string"},"loud":{"description":"In capitals","type":"boolean"}},"required":["name"],"additionalProperties":false}}
 }

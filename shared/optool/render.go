@@ -128,13 +128,6 @@ func parameterSchema(r huma.Registry, f *field, body *huma.Schema) *huma.Schema 
 	if s == nil {
 		return nil
 	}
-	// An empty value can't be told from none on the wire, so it is refused there and not offered here.
-	one := 1
-	for _, target := range []*huma.Schema{s, s.Items} {
-		if target != nil && target.Type == huma.TypeString && target.MinLength == nil && target.Format == "" && len(target.Enum) == 0 {
-			target.MinLength = &one
-		}
-	}
 	return s
 }
 
@@ -148,10 +141,15 @@ func (f *field) required(body *huma.Schema, optional bool) bool {
 	return f.source.Tag.Get("required") == "true"
 }
 
-// plain takes out what a model has no use for: the width of numbers, null for lists.
+// plain takes out what a model has no use for, since every tool's schema is in its context all the time: the width of numbers,
+// null for lists, and the bounds that nobody reaches by reasonable use. The route checks them all, and its refusal names them.
 func plain(s *huma.Schema) *huma.Schema {
 	if s == nil {
 		return nil
+	}
+	s.MinLength, s.MaxLength = nil, nil
+	if s.Minimum != nil && *s.Minimum >= 0 && *s.Minimum <= 1 {
+		s.Minimum = nil
 	}
 	switch s.Type {
 	case huma.TypeInteger, huma.TypeNumber:
@@ -201,61 +199,30 @@ func needed(r huma.Registry, schema []byte) []byte {
 	return out.close()
 }
 
-// outputSchema is shallow: the members of the reply and their types. The whole schema is in the OpenAPI document; here it
-// would only cost a model's context. Replies that are not objects have none: a structured result must be an object.
+// outputSchema is shallow: the members that every reply has. The whole schema is in the OpenAPI document; here it would only
+// cost a model's context. Replies that are not objects have none: a structured result must be an object.
 func outputSchema(output reflect.Type) []byte {
 	body, ok := output.FieldByName("Body")
 	if !ok || body.Type.Kind() != reflect.Struct {
 		return nil
 	}
-	var properties object
 	var required []string
 	for _, f := range reflect.VisibleFields(body.Type) {
 		name, flags, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" || (f.Anonymous && name == "") {
+		if !f.IsExported() || name == "-" || (f.Anonymous && name == "") || strings.Contains(flags, "omit") {
 			continue
 		}
 		if name == "" {
 			name = f.Name
 		}
-		properties.raw(name, shallow(f.Type))
-		if !strings.Contains(flags, "omit") {
-			required = append(required, name)
-		}
+		required = append(required, name)
 	}
 	var out object
 	out.raw("type", []byte(`"object"`))
-	out.raw("properties", properties.close())
 	if len(required) > 0 {
 		out.value("required", required)
 	}
 	return out.close()
-}
-
-// shallow is the type of one member. A pointer may be null and an interface anything, so they are left open.
-func shallow(t reflect.Type) []byte {
-	if t.Implements(reflect.TypeFor[json.Marshaler]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) {
-		return []byte(`{}`)
-	}
-	switch t.Kind() {
-	case reflect.Struct:
-		return []byte(`{"type":"object"}`)
-	case reflect.Slice, reflect.Array:
-		if t.Elem().Kind() == reflect.Uint8 {
-			return []byte(`{"type":"string"}`)
-		}
-		return []byte(`{"type":"array"}`)
-	case reflect.String:
-		return []byte(`{"type":"string"}`)
-	case reflect.Bool:
-		return []byte(`{"type":"boolean"}`)
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return []byte(`{"type":"integer"}`)
-	case reflect.Float32, reflect.Float64:
-		return []byte(`{"type":"number"}`)
-	}
-	return []byte(`{}`)
 }
 
 // object writes a JSON object whose members keep their order.

@@ -39,6 +39,12 @@ type Limiter interface {
 	Take(ctx context.Context, key string) Limit
 }
 
+// Gate counts the operations of a grant that let something out.
+type Gate interface {
+	// Take counts one against key, exactly. On an error the operation does not run: a gate that can't tell is closed.
+	Take(ctx context.Context, key string) (Limit, error)
+}
+
 // Limit is the state of a limit after a call was counted.
 type Limit struct {
 	Allowed    bool
@@ -53,7 +59,7 @@ type Deps struct {
 	Authenticator Authenticator                // of HTTP requests; in-process calls bring their caller
 	Challenger    Challenger                   // of every 401 and 403 for want of scope
 	Limiter       Limiter                      // of HTTP requests, by grant; nil: none
-	Outward       Limiter                      // of operations that let something out, on every surface; nil: none
+	Outward       Gate                         // of operations that let something out, on every surface; nil: none
 	Logger        *slog.Logger                 // one line for each fault of ours
 	RequestID     func(context.Context) string // the id that the outermost middleware gave the request; empty: none
 	Source        func(context.Context) string // the peer's IP address, as the outermost middleware knows it; nil: unknown

@@ -88,7 +88,7 @@ func TestInquiryOfWhatAsksNothing(t *testing.T) {
 }
 
 func TestInquiryLetsNothingOut(t *testing.T) {
-	outward := &limiter{}
+	outward := &gate{}
 	outward.left.Store(1)
 	w := newWorld(t, func(d *rest.Deps, _ *rest.Options) { d.Outward = outward })
 	for range 3 {

@@ -374,7 +374,7 @@ func TestCancelledCallIsNotOurFault(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	general, outward := &limiter{}, &limiter{}
+	general, outward := &limiter{}, &gate{}
 	general.left.Store(3)
 	outward.left.Store(1)
 	w := newWorld(t, func(d *rest.Deps, _ *rest.Options) { d.Limiter, d.Outward = general, outward })
@@ -399,7 +399,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestOutwardLimitHoldsInProcess(t *testing.T) {
-	outward := &limiter{}
+	outward := &gate{}
 	w := newWorld(t, func(d *rest.Deps, _ *rest.Options) { d.Outward = outward })
 	r := httptest.NewRequest("POST", "/", nil)
 	r = r.WithContext(op.WithCaller(r.Context(), w.token["operator"], op.SurfaceMCP))
@@ -408,6 +408,24 @@ func TestOutwardLimitHoldsInProcess(t *testing.T) {
 	w.api.Route("parcels_ship").ServeHTTP(got, r)
 	if got.Code != 429 || w.calls.Load() != 0 {
 		t.Errorf("got %d", got.Code)
+	}
+}
+
+// TestOutwardFailsClosed: where an act that lets something out can't be counted it does not run, and the caller learns when to try
+// again; everything else goes on.
+func TestOutwardFailsClosed(t *testing.T) {
+	outward := &gate{broken: errors.New("dynamodb: ip-10-0-0-7 is on fire")}
+	outward.left.Store(9)
+	w := newWorld(t, func(d *rest.Deps, _ *rest.Options) { d.Outward = outward })
+	got := w.do("POST", "/api/v1/parcels/a/ship", "operator", "")
+	if p := problem(t, got); got.Code != 503 || p.Kind != "unavailable" || got.Header().Get("Retry-After") != "5" || strings.Contains(got.Body.String(), "ip-10") {
+		t.Errorf("got %d %v %s", got.Code, got.Header(), got.Body)
+	}
+	if w.calls.Load() != 0 {
+		t.Error("it ran")
+	}
+	if got := w.do("GET", "/api/v1/session", "operator", ""); got.Code != 200 {
+		t.Errorf("a read: %d", got.Code)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -160,12 +161,31 @@ func (t *route) admit(r *http.Request) (context.Context, error) {
 	}
 	// A question lets nothing out.
 	if t.op.Outward && t.api.deps.Outward != nil && op.InquiryFrom(ctx) == nil {
-		if l := t.api.deps.Outward.Take(ctx, caller.Grant); !l.Allowed {
-			return nil, limited(l, "This grant has sent out too much in a short time.")
+		if err := t.letOut(ctx, caller); err != nil {
+			return nil, err
 		}
 	}
 	return ctx, nil
 }
+
+// letOut counts an operation that lets something out. Where it can't be counted nothing leaves: an outage of the counter must not
+// be a way to send without a limit.
+func (t *route) letOut(ctx context.Context, caller *op.Caller) error {
+	l, err := t.api.deps.Outward.Take(ctx, caller.Grant)
+	switch {
+	case err != nil:
+		e := apperr.New(apperr.Unavailable, "", "What leaves the service can't be counted at the moment, so nothing was sent.",
+			"Repeat the call in a few seconds.").Because(err)
+		e.RetryAfter = closed
+		return e
+	case !l.Allowed:
+		return limited(l, "This grant has sent out too much in a short time.")
+	}
+	return nil
+}
+
+// closed is after how long a caller may try a gate again that could not tell.
+const closed = 5 * time.Second
 
 // trace is what the audit keeps of a call.
 func (a *API) trace(ctx context.Context, operation string) op.Trace {

@@ -185,6 +185,19 @@ func (w *world) Challenge(code string, scopes []string) (string, map[string]any)
 	return `Bearer error="` + code + `", scope="` + strings.Join(scopes, " ") + `"`, nil
 }
 
+// gate is a limiter that can fail.
+type gate struct {
+	limiter
+	broken error
+}
+
+func (g *gate) Take(ctx context.Context, key string) (rest.Limit, error) {
+	if g.broken != nil {
+		return rest.Limit{}, g.broken
+	}
+	return g.limiter.Take(ctx, key), nil
+}
+
 type limiter struct{ left atomic.Int64 }
 
 func (l *limiter) Take(context.Context, string) rest.Limit {

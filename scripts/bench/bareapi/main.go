@@ -69,7 +69,7 @@ func start() error {
 	}
 	log := jsonlog.New(os.Stderr)
 	handler, err := web.New(web.Deps{
-		Store: rows, Blobs: nowhere{}, Downloads: nowhere{}, Seal: ring, Keys: oauth.StaticKeys(set, time.Now), Logger: log,
+		Store: rows, Blobs: nowhere{}, Downloads: nowhere{}, Engine: empty{}, Seal: ring, Permanent: ring, Keys: oauth.StaticKeys(set, time.Now), Logger: log,
 		Clock: time.Now, Random: rand.Reader,
 	}, web.Options{Origin: origin, PerMinute: cfg.Rates.PerMinute, OutwardMinute: cfg.Rates.OutwardPerMinute, Version: "bench"})
 	if err != nil {

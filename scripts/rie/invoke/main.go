@@ -57,10 +57,16 @@ func run(ctx context.Context, rie, bootstrap string, in io.Reader, out io.Writer
 	if err != nil {
 		return err
 	}
+	// A streamed reply is a prelude of JSON, eight zero bytes and the body.
+	reply, body, streamed := bytes.Cut(reply, make([]byte, 8))
 	var pretty bytes.Buffer
 	if err := json.Indent(&pretty, reply, "", "  "); err != nil {
 		pretty.Reset()
 		pretty.Write(reply)
+	}
+	if streamed {
+		pretty.WriteByte('\n')
+		pretty.Write(body)
 	}
 	pretty.WriteByte('\n')
 	if _, err := out.Write(pretty.Bytes()); err != nil {

@@ -33,7 +33,7 @@ func (f *Function) Close() error { return f.close() }
 
 // New makes the function. Log lines go to out; build is the version of the build.
 func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Function, error) {
-	log := jsonlog.New(out)
+	log := jsonlog.ForFunction(out, cfg.AWS.Function)
 	if build == "" {
 		build = web.Unreleased
 	}
@@ -49,12 +49,12 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 		Engine: e.Engine, Seal: e.Seal, Permanent: e.Seal, Keys: e.Keys, Logger: log, Clock: time.Now, Random: rand.Reader, RequestID: requestID,
 	}, web.Options{
 		Origin: e.Origin, Issuer: e.Issuer, Audience: e.Audience, Development: true, AllowedOrigins: cfg.AllowedOrigins,
-		PublicDiscover: cfg.PublicDiscover, PerMinute: cfg.Rates.PerMinute, OutwardMinute: cfg.Rates.OutwardPerMinute, Version: build,
+		PublicDiscover: cfg.PublicDiscover, PerMinute: cfg.Rates.PerMinute, OutwardMinute: cfg.Rates.OutwardPerMinute, MaxWaits: cfg.Waits, Version: build,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("api: %w", err), e.Close())
 	}
-	return &Function{Handler: lambdaedge.New(handler, lambdaedge.Options{Logger: log}), close: e.Close}, nil
+	return &Function{Handler: lambdaedge.New(handler, lambdaedge.Options{Logger: log, Stream: cfg.Stream}), close: e.Close}, nil
 }
 
 // deployed makes the function on AWS with what Lambda has set.
@@ -67,7 +67,7 @@ func deployed(cfg *config.API, log *slog.Logger, build string) (*Function, error
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	return &Function{Handler: lambdaedge.New(d, lambdaedge.Options{Logger: log}), close: func() error { return nil }}, nil
+	return &Function{Handler: lambdaedge.New(d, lambdaedge.Options{Logger: log, Stream: cfg.Stream}), close: func() error { return nil }}, nil
 }
 
 func requestID(ctx context.Context) string {

@@ -168,7 +168,7 @@ func (d *deployment) make(ctx context.Context, origin string) (_ http.Handler, e
 		Logger: d.log, Clock: d.clock, Random: rand.Reader, RequestID: requestID,
 	}, web.Options{
 		Origin: origin, AllowedOrigins: d.cfg.AllowedOrigins, PublicDiscover: d.cfg.PublicDiscover,
-		PerMinute: d.cfg.Rates.PerMinute, OutwardMinute: d.cfg.Rates.OutwardPerMinute, Version: d.build,
+		PerMinute: d.cfg.Rates.PerMinute, OutwardMinute: d.cfg.Rates.OutwardPerMinute, SharedLimits: true, MaxWaits: d.cfg.Waits, Version: d.build,
 	})
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/deployed"
+	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/blob"
 	"github.com/buzon-mail/buzon/shared/config"
@@ -65,20 +66,20 @@ func New(ctx context.Context, cfg *config.Inbound, out io.Writer) (*Function, er
 		return On(a, out)
 	}
 	e, err := emulated(ctx, time.Now)
-	return started(e, err, time.Now, out)
+	return started(e, err, time.Now, jsonlog.New(out))
 }
 
 // On makes the function on an account of AWS, which it asks nothing yet.
 func On(a deployed.Account, out io.Writer) (*Function, error) {
 	e, err := enginesOf(a)
-	return started(e, err, a.Clock, out)
+	return started(e, err, a.Clock, jsonlog.ForFunction(out, a.Names.Function))
 }
 
-func started(e *Engines, err error, clock func() time.Time, out io.Writer) (*Function, error) {
+func started(e *Engines, err error, clock func() time.Time, log *slog.Logger) (*Function, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inbound: %w", err)
 	}
-	f, err := newFunction(e, slog.New(slog.NewJSONHandler(out, nil)), clock)
+	f, err := newFunction(e, log, clock)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("inbound: %w", err), e.Close())
 	}
@@ -141,8 +142,8 @@ func (m *mails) take(ctx context.Context, msg lambdaedge.Message) error {
 	}
 	m.log.LogAttrs(ctx, slog.LevelInfo, "mail taken", slog.String("message", msg.ID), slog.String("ses", notice.MessageID),
 		slog.Int("recipients", len(known)), slog.Any("intakes", ids), slog.Int("attempt", msg.Attempt))
-	if unknown > 0 {
-		m.count(ctx, notice.MessageID, unknown)
+	if unknown > 0 { // a metric without their names: an address there would be a metric for each one that a spammer guesses
+		m.log.LogAttrs(ctx, slog.LevelInfo, "recipients unknown", slog.String("ses", notice.MessageID), slog.Int("recipients_unknown", unknown))
 	}
 	return nil
 }
@@ -216,20 +217,4 @@ func (m *mails) kept(ctx context.Context, key string, missing error) error {
 		return nil
 	}
 	return errors.Join(missing, fmt.Errorf("and it was not kept: %w", err))
-}
-
-// count writes a line that CloudWatch makes a metric of (embedded metric format). It has no dimensions: an address in one would
-// be a metric for each name that a spammer guesses.
-func (m *mails) count(ctx context.Context, sesID string, unknown int) {
-	type metric struct{ Name, Unit string }
-	type directive struct {
-		Namespace  string
-		Dimensions [][]string
-		Metrics    []metric
-	}
-	m.log.LogAttrs(ctx, slog.LevelInfo, "recipients unknown", slog.String("ses", sesID), slog.Int("UnknownRecipients", unknown),
-		slog.Any("_aws", struct {
-			Timestamp         int64
-			CloudWatchMetrics []directive
-		}{m.clock().UnixMilli(), []directive{{"Buzon", [][]string{{}}, []metric{{"UnknownRecipients", "Count"}}}}}))
 }

@@ -1,5 +1,6 @@
 // Package jsonlog is the service's logger: one JSON object a line, byte for byte what log/slog's own handler writes, at half of
-// its cost for the lines that are written with every request. It knows nothing of what is logged.
+// its cost for the lines that are written with every request; fields from a list (Allowed) and no others; and, on Lambda, the
+// metrics that CloudWatch makes of the log.
 package jsonlog
 
 import (
@@ -12,10 +13,23 @@ import (
 	"unicode/utf8"
 )
 
-// New is a logger that writes to out, from level Info on. It is safe for concurrent use; each line is one write.
-func New(out io.Writer) *slog.Logger {
+// New is a logger that writes to out, from level Info on, the fields that are Allowed. It is safe for concurrent use; each line is
+// one write.
+func New(out io.Writer) *slog.Logger { return slog.New(newHandler(out, kept, nil)) }
+
+// ForFunction is New for a Lambda function, whose name it is given: metrics of the lines go into the log between them. Without a
+// name, as where a function is emulated, there are none.
+func ForFunction(out io.Writer, name string) *slog.Logger {
+	if name == "" {
+		return New(out)
+	}
+	return slog.New(newHandler(out, kept, &meter{function: name}))
+}
+
+// newHandler is the handler; keep nil: every field.
+func newHandler(out io.Writer, keep func([]slog.Attr) []slog.Attr, m *meter) *handler {
 	locked := &lockedWriter{out: out}
-	return slog.New(&handler{out: locked, rest: slog.NewJSONHandler(locked, nil)})
+	return &handler{out: locked, rest: slog.NewJSONHandler(locked, nil), keep: keep, meter: m}
 }
 
 // lockedWriter keeps the lines of the two handlers apart.
@@ -33,9 +47,12 @@ func (w *lockedWriter) Write(p []byte) (int, error) {
 
 // handler writes records of plain texts, numbers and truths itself, and leaves every other to rest.
 type handler struct {
-	out     io.Writer
+	out     *lockedWriter
 	rest    slog.Handler
-	buffers sync.Pool // *[]byte
+	keep    func([]slog.Attr) []slog.Attr // nil: all
+	meter   *meter                        // nil: none; guarded by out's lock
+	buffers sync.Pool                     // *[]byte
+	attrs   sync.Pool                     // *[]slog.Attr
 }
 
 // Enabled is rest's.
@@ -44,32 +61,71 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 // WithAttrs leaves a logger with attributes of its own to rest.
-func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler { return h.rest.WithAttrs(attrs) }
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	if h.keep != nil {
+		return &filtered{h.rest.WithAttrs(h.keep(attrs)), h.keep}
+	}
+	return h.rest.WithAttrs(attrs)
+}
 
 // WithGroup leaves a logger with a group to rest.
-func (h *handler) WithGroup(name string) slog.Handler { return h.rest.WithGroup(name) }
+func (h *handler) WithGroup(name string) slog.Handler {
+	if h.keep != nil {
+		return &filtered{h.rest.WithGroup(name), h.keep}
+	}
+	return h.rest.WithGroup(name)
+}
+
+// filtered holds the list over a handler of slog's.
+type filtered struct {
+	slog.Handler
+	keep func([]slog.Attr) []slog.Attr
+}
+
+// Handle writes one record without what is not on the list.
+func (f *filtered) Handle(ctx context.Context, r slog.Record) error {
+	some := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	some.AddAttrs(f.keep(attrsOf(r, nil))...)
+	return f.Handler.Handle(ctx, some) //nolint:wrapcheck // slog drops it
+}
+
+// WithAttrs keeps the list.
+func (f *filtered) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &filtered{f.Handler.WithAttrs(f.keep(attrs)), f.keep}
+}
+
+// WithGroup keeps the list.
+func (f *filtered) WithGroup(name string) slog.Handler {
+	return &filtered{f.Handler.WithGroup(name), f.keep}
+}
+
+func attrsOf(r slog.Record, into []slog.Attr) []slog.Attr {
+	r.Attrs(func(a slog.Attr) bool {
+		into = append(into, a)
+		return true
+	})
+	return into
+}
 
 // Handle writes one record.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
-	buf := h.buffer()
-	defer h.buffers.Put(buf)
-	line, ok := appendHead((*buf)[:0], r.Time, r.Level, r.Message)
-	r.Attrs(func(a slog.Attr) bool {
-		if ok {
-			line, ok = appendAttr(line, a)
-		}
-		return ok
-	})
-	*buf = line
+	kept, ok := h.attrs.Get().(*[]slog.Attr)
 	if !ok {
-		return h.rest.Handle(ctx, r) //nolint:wrapcheck // slog drops it
+		kept = new([]slog.Attr)
 	}
-	return h.end(buf)
+	*kept = attrsOf(r, (*kept)[:0])
+	err := h.HandleAttrs(ctx, r.Time, r.Level, r.Message, *kept)
+	clear(*kept) // what a line holds may be long
+	h.attrs.Put(kept)
+	return err
 }
 
 // HandleAttrs writes what Handle writes of a record with these parts, without a record: who writes a line with every request
 // keeps its attributes and lends them. They are not kept here.
 func (h *handler) HandleAttrs(ctx context.Context, at time.Time, level slog.Level, message string, attrs []slog.Attr) error {
+	if h.keep != nil {
+		attrs = h.keep(attrs)
+	}
 	buf := h.buffer()
 	defer h.buffers.Put(buf)
 	line, ok := appendHead((*buf)[:0], at, level, message)
@@ -80,9 +136,29 @@ func (h *handler) HandleAttrs(ctx context.Context, at time.Time, level slog.Leve
 	if !ok {
 		r := slog.NewRecord(at, level, message, 0)
 		r.AddAttrs(attrs...)
-		return h.rest.Handle(ctx, r) //nolint:wrapcheck // slog drops it
+		if err := h.rest.Handle(ctx, r); err != nil {
+			return err //nolint:wrapcheck // slog drops it
+		}
+	} else if err := h.end(buf); err != nil {
+		return err
 	}
-	return h.end(buf)
+	return h.measure(at, message, attrs, buf)
+}
+
+// measure counts a line, and writes the metrics when they are due. They lie behind one another and not in one another, so that each
+// line is whole.
+func (h *handler) measure(at time.Time, message string, attrs []slog.Attr, buf *[]byte) error {
+	if h.meter == nil {
+		return nil
+	}
+	h.out.mu.Lock()
+	defer h.out.mu.Unlock()
+	if !h.meter.add(at, message, attrs) {
+		return nil
+	}
+	*buf = h.meter.render((*buf)[:0], at)
+	_, err := h.out.out.Write(*buf)
+	return err //nolint:wrapcheck // slog drops it
 }
 
 func (h *handler) buffer() *[]byte {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -101,11 +102,15 @@ func TestMemberComesAndGoes(t *testing.T) {
 		if page.StatusCode != http.StatusOK {
 			return page
 		}
+		waiting := regexp.MustCompile(`name="request" value="([^"]*)"`).FindStringSubmatch(page.body)
+		if waiting == nil {
+			t.Fatalf("no form: %s", page.body)
+		}
 		u, err := url.Parse(address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.form(t, "/sign-in", "request", page.hidden(t, "request"), "link", u.Query().Get("link"))
+		return s.form(t, "/sign-in", "request", waiting[1], "link", u.Query().Get("link"))
 	}
 	if got := signIn(address); got.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%d %s", got.StatusCode, got.body)

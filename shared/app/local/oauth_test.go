@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -12,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/buzon-mail/buzon/shared/testkit/robot"
 )
 
 // site is a running service and a browser at it.
@@ -101,16 +104,6 @@ func (a answer) json(t *testing.T) map[string]any {
 	return v
 }
 
-// hidden reads a hidden field.
-func (a answer) hidden(t *testing.T, name string) string {
-	t.Helper()
-	m := regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(a.body)
-	if m == nil {
-		t.Fatalf("%d: no field %s in %s", a.StatusCode, name, a.body)
-	}
-	return m[1]
-}
-
 func (s *site) list(t *testing.T, token string) answer {
 	t.Helper()
 	return s.send(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
@@ -144,26 +137,15 @@ func TestConnect(t *testing.T) {
 			"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"}, "scope": {scope},
 		}.Encode()
 	}
-	signIn := s.send(t, http.MethodGet, ask("emails:read inboxes:read"), "")
-	signedIn := s.form(t, "/sign-in", "request", signIn.hidden(t, "request"), "link", s.link(t))
-	if signedIn.StatusCode != http.StatusSeeOther {
-		t.Fatalf("sign-in: %d %s", signedIn.StatusCode, signedIn.body)
+	person, err := robot.New(func(context.Context) (string, error) { return s.link(t), nil })
+	if err != nil {
+		t.Fatal(err)
 	}
-	connect := func(question answer) map[string]any {
+	connect := func(scope string) map[string]any {
 		t.Helper()
-		workspace := regexp.MustCompile(`name="workspace" value="([^"]*)"`).FindStringSubmatch(question.body)
-		if workspace == nil {
-			t.Fatalf("no workspace: %d %s", question.StatusCode, question.body)
-		}
-		pairs := []string{"request", regexp.MustCompile(`action="/consent"><input type="hidden" name="request" value="([^"]*)"`).FindStringSubmatch(question.body)[1],
-			"workspace", workspace[1], "answer", "allow"}
-		for _, m := range regexp.MustCompile(`name="(scope\.[^"]*)" value="yes">`).FindAllStringSubmatch(question.body, -1) {
-			pairs = append(pairs, m[1], "yes")
-		}
-		approved := s.form(t, "/consent", pairs...)
-		back, err := url.Parse(approved.Header.Get("Location"))
-		if err != nil || approved.StatusCode != http.StatusSeeOther || !strings.HasPrefix(back.String(), callback) {
-			t.Fatalf("consent: %d %q", approved.StatusCode, approved.Header.Get("Location"))
+		back, err := person.Authorize(t.Context(), ask(scope), robot.Answer{})
+		if err != nil || !strings.HasPrefix(back.String(), callback) {
+			t.Fatalf("consent: %v %v", back, err)
 		}
 		if back.Query().Get("state") != "x y" || back.Query().Get("iss") != s.origin {
 			t.Errorf("answer %v", back.Query())
@@ -171,7 +153,7 @@ func TestConnect(t *testing.T) {
 		return s.form(t, meta["token_endpoint"].(string), "grant_type", "authorization_code", "code", back.Query().Get("code"),
 			"client_id", client, "redirect_uri", callback, "code_verifier", verifier, "resource", s.origin+"/mcp").json(t)
 	}
-	tokens := connect(s.send(t, http.MethodGet, s.origin+signedIn.Header.Get("Location"), ""))
+	tokens := connect("emails:read inboxes:read")
 	access, _ := tokens["access_token"].(string)
 	refresh, _ := tokens["refresh_token"].(string)
 	tools := s.list(t, access)
@@ -190,11 +172,15 @@ func TestConnect(t *testing.T) {
 	if refused.StatusCode != http.StatusForbidden || needed == nil || !strings.Contains(needed[1], "inboxes:write") {
 		t.Fatalf("step-up: %d %v", refused.StatusCode, refused.Header)
 	}
-	wide := connect(s.send(t, http.MethodGet, ask("emails:read inboxes:read "+needed[1]), ""))
+	wide := connect("emails:read inboxes:read " + needed[1])
 	if got := s.list(t, wide["access_token"].(string)); !strings.Contains(got.body, `"inboxes_upsert"`) {
 		t.Errorf("after step-up: %d %.300s", got.StatusCode, got.body)
 	}
 
+	if back, err := person.Authorize(t.Context(), ask("emails:read"), robot.Answer{Deny: true}); err != nil || back.Query().Get("error") != "access_denied" ||
+		back.Query().Get("iss") != s.origin || back.Query().Has("code") {
+		t.Errorf("denied: %v %v", back, err)
+	}
 	if got := s.form(t, meta["revocation_endpoint"].(string), "token", refresh, "client_id", client); got.StatusCode != http.StatusOK {
 		t.Errorf("revoke: %d %s", got.StatusCode, got.body)
 	}

@@ -46,6 +46,7 @@ type Options struct {
 	Build string           // version of the build
 	// Program is how the command line is called, for the banner; buzon when empty.
 	Program string
+	Fetcher oauth.Fetcher // of clients' documents; the network's when nil
 }
 
 // Service is the process.
@@ -140,10 +141,10 @@ func (s *Service) wire(origin string) (err error) {
 	s.api, err = web.New(web.Deps{
 		Store: s.store, Blobs: web.Blobs{Opener: s.blobs}, Downloads: web.Downloads{Signer: s.blobs}, Serve: s.blobs.Handler(),
 		Engine: s.engine, Seal: s.seal, Permanent: s.fixed,
-		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader,
+		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader, Fetcher: s.opts.Fetcher,
 	}, web.Options{
 		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, PublicDiscover: s.cfg.PublicDiscover,
-		PerMinute: s.cfg.Rates.PerMinute, OutwardMinute: s.cfg.Rates.OutwardPerMinute, Version: s.version,
+		PerMinute: s.cfg.Rates.PerMinute, OutwardMinute: s.cfg.Rates.OutwardPerMinute, MaxWaits: s.cfg.Waits, Version: s.version,
 		Upstream: provider(s.cfg.Upstream),
 	})
 	if err != nil {

@@ -22,7 +22,6 @@ import (
 	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/op"
 	"github.com/buzon-mail/buzon/shared/optool"
-	"github.com/buzon-mail/buzon/shared/ratelimit"
 	"github.com/buzon-mail/buzon/shared/rest"
 	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/seal"
@@ -62,7 +61,9 @@ type Options struct {
 	LocalHosts     bool // a local process
 	PublicDiscover bool
 	PerMinute      int              // requests a grant; 0: not limited
+	MaxWaits       int              // calls that may wait for mail at once; 0: the domain's default
 	OutwardMinute  int              // of them, operations that let something out; 0: not limited
+	SharedLimits   bool             // several instances serve: they count in Engine, and not each for itself
 	Version        string           // of the build
 	Upstream       *upstream.Config // where people may sign in too; nil: nowhere
 }
@@ -102,8 +103,8 @@ type builder struct {
 	resource  *oauth.Resource
 	oauth     *oauth.Server
 	identity  *identity
-	limiter   *ratelimit.Limiter
-	outward   *ratelimit.Limiter
+	limiter   mcp.Limiter
+	outward   rest.Gate
 }
 
 func (b *builder) build() (*API, error) {
@@ -133,6 +134,7 @@ func (b *builder) domain() error {
 	services, err := inboxops.NewServices(inbox.Deps{
 		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
 		Organizations: b.Store, Members: b.Store, Keys: b.Store, SignIns: signIns{b}, SecretPages: secretPages{b},
+		Threads: b.Store, Work: b.Store, Waiting: b.Store, Usage: b.Store, Rates: rates{b}, MaxWaits: b.MaxWaits,
 		Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
@@ -160,10 +162,7 @@ func (b *builder) access() error {
 		return err
 	}
 	b.identity = newIdentity(verifier, b.Store, b.oauth, b.Store, b.catalogue.Vocabulary, b.Clock)
-	if b.limiter, err = ratelimit.New(ratelimit.Options{PerMinute: b.PerMinute, Now: b.Clock}); err != nil {
-		return fmt.Errorf("web: %w", err)
-	}
-	if b.outward, err = ratelimit.New(ratelimit.Options{PerMinute: b.OutwardMinute, Now: b.Clock}); err != nil {
+	if b.limiter, b.outward, err = limits(b.Engine, b.Options, b.Clock); err != nil {
 		return fmt.Errorf("web: %w", err)
 	}
 	return nil
@@ -203,7 +202,7 @@ func (b *builder) rest() (*rest.API, error) {
 		deps.Limiter = restLimiter{b.limiter}
 	}
 	if b.OutwardMinute > 0 {
-		deps.Outward = restLimiter{b.outward}
+		deps.Outward = b.outward
 	}
 	routes, err := rest.New(b.catalogue, deps, options)
 	if err != nil {
@@ -310,10 +309,11 @@ func missing(w http.ResponseWriter, _ *http.Request) {
 		`"detail":"There is nothing at this path.","fixes":["Send MCP requests to /mcp.","See /api/v1/openapi.json for the REST API."]}`)
 }
 
-// restLimiter is the limiter as the REST room asks for it: the same counters on both surfaces.
-type restLimiter struct{ *ratelimit.Limiter }
+// rates tells operations what the limiter, which is made after them, has counted.
+type rates struct{ *builder }
 
-// Take counts one call.
-func (l restLimiter) Take(ctx context.Context, key string) rest.Limit {
-	return rest.Limit(l.Limiter.Take(ctx, key))
+// Rate is the state of a grant.
+func (r rates) Rate(ctx context.Context, grant string) (inbox.RateState, bool) {
+	l := r.limiter.Peek(ctx, grant)
+	return inbox.RateState{PerMinute: l.Limit, Remaining: l.Remaining, Reset: l.Reset}, l.Limit > 0
 }

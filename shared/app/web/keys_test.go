@@ -153,7 +153,7 @@ func TestStrangersKeysCostNoRead(t *testing.T) {
 	now := time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
 	id, directory := keyring(t, &now)
 	read := 0
-	id.keys = counted{directory, &read}
+	id.keys = countedKeys{directory, &read}
 	for name, secret := range map[string]string{
 		"nothing": "bzk_", "short": testKey[:46], "long": testKey + "A", "padded": testKey + "=", "another letter case": "BZK_" + testKey[4:],
 		"standard alphabet": testKey[:46] + "+", "last bits set": testKey[:46] + "B", "a line end": testKey[:46] + "\n", "huge": "bzk_" + strings.Repeat("A", 4000),
@@ -211,13 +211,13 @@ func TestTokensOfAnEndedMembership(t *testing.T) {
 	}
 }
 
-// counted counts look-ups by hash.
-type counted struct {
+// countedKeys counts look-ups by hash.
+type countedKeys struct {
 	*people
 	n *int
 }
 
-func (c counted) APIKeyByHash(ctx context.Context, hash string) (inbox.APIKey, error) {
+func (c countedKeys) APIKeyByHash(ctx context.Context, hash string) (inbox.APIKey, error) {
 	*c.n++
 	return c.people.APIKeyByHash(ctx, hash)
 }

@@ -46,7 +46,9 @@ func (p *members) Person(ctx context.Context, id string) (oauth.Person, error) {
 	out := oauth.Person{ID: found.Member.User, Email: found.Member.Email, Organization: org.ID, OrganizationName: org.Name, Since: found.Member.RestoredAt}
 	for _, a := range found.Workspaces {
 		best = max(best, inboxops.RoleOf(a.Role))
-		out.Workspaces = append(out.Workspaces, oauth.Workspace{ID: a.Workspace.ID, Name: a.Workspace.Name, Role: string(a.Role)})
+		out.Workspaces = append(out.Workspaces, oauth.Workspace{
+			ID: a.Workspace.ID, Name: a.Workspace.Name, Role: map[string]string{"en": string(a.Role), "es": rolesInSpanish[a.Role]},
+		})
 	}
 	out.Scopes = p.scopes[best]
 	return out, nil
@@ -74,6 +76,13 @@ func (p *members) grantable(v *op.Vocabulary) []oauth.Scope {
 		}
 	}
 	return all
+}
+
+// rolesInSpanish is the roles for the consent page in Spanish.
+//
+//nolint:gochecknoglobals // constant table
+var rolesInSpanish = map[inbox.Role]string{
+	inbox.RoleViewer: "lector", inbox.RoleOperator: "operador", inbox.RoleAdmin: "administrador", inbox.RoleOwner: "propietario",
 }
 
 // scopesInSpanish is the catalogue's descriptions for the consent page in Spanish.

@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/buzon-mail/buzon/shared/tracecontext"
 )
 
 // requestID is the id of one request, made when somebody first asks for it. It is a context of its own, because every request
@@ -48,7 +51,13 @@ type identified struct {
 
 // ServeHTTP hands the request on with an id in its context.
 func (i *identified) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	i.next.ServeHTTP(w, r.WithContext(&requestID{Context: r.Context(), remote: r.RemoteAddr}))
+	ctx := r.Context()
+	if parent := r.Header["Traceparent"]; len(parent) == 1 { // two are as good as none: W3C Trace Context section 3.2
+		if c, ok := tracecontext.Parse(parent[0], strings.Join(r.Header["Tracestate"], ",")); ok {
+			ctx = tracecontext.With(ctx, c)
+		}
+	}
+	i.next.ServeHTTP(w, r.WithContext(&requestID{Context: ctx, remote: r.RemoteAddr}))
 }
 
 // RequestID is the id of the request that ctx belongs to; empty outside of one.
@@ -111,11 +120,27 @@ func (l *logged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := l.clock()
 	watched := &watchedWriter{ResponseWriter: w, status: http.StatusOK}
 	defer func() {
-		l.log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("door", l.door), slog.String("method", r.Method),
-			slog.Int("status", watched.status), slog.Int64("bytes", watched.bytes), slog.String("request_id", l.id(r.Context())),
-			slog.Int64("us", l.clock().Sub(start).Microseconds()))
+		ctx := r.Context()
+		attrs := []slog.Attr{
+			slog.String("door", l.door), slog.String("http.request.method", verb(r.Method)),
+			slog.Int("http.response.status_code", watched.status), slog.Int64("http.response.body.size", watched.bytes),
+			slog.String("request_id", l.id(ctx)), slog.Int64("us", l.clock().Sub(start).Microseconds()),
+		}
+		if id := tracecontext.From(ctx).TraceID; id != "" {
+			attrs = append(attrs, slog.String("trace_id", id))
+		}
+		l.log.LogAttrs(ctx, slog.LevelInfo, "request", attrs...)
 	}()
 	l.next.ServeHTTP(watched, r)
+}
+
+// verb is a method for the log: whoever sends another made it up.
+func verb(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return "other"
 }
 
 type watchedWriter struct {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/deployed"
+	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
@@ -72,20 +73,20 @@ func New(ctx context.Context, cfg *config.Worker, out io.Writer) (*Function, err
 		return On(a, out)
 	}
 	e, err := emulated(ctx, time.Now)
-	return started(e, err, time.Now, out)
+	return started(e, err, time.Now, jsonlog.New(out))
 }
 
 // On makes the function on an account of AWS, which it asks nothing yet.
 func On(a deployed.Account, out io.Writer) (*Function, error) {
 	e, err := enginesOf(a)
-	return started(e, err, a.Clock, out)
+	return started(e, err, a.Clock, jsonlog.ForFunction(out, a.Names.Function))
 }
 
-func started(e *Engines, err error, clock func() time.Time, out io.Writer) (*Function, error) {
+func started(e *Engines, err error, clock func() time.Time, log *slog.Logger) (*Function, error) {
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	f, err := newFunction(e, slog.New(slog.NewJSONHandler(out, nil)), clock)
+	f, err := newFunction(e, log, clock)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("worker: %w", err), e.Close())
 	}

@@ -24,6 +24,9 @@
 //	base64 reply decoded                                           yes            yes         if Accept is a binary type  API Gateway's guide
 //
 // A client that leaves does not end the invocation: Lambda does not cancel.
+//
+// A function URL whose InvokeMode is RESPONSE_STREAM is a door of its own here (NewStreamed): it takes a reply with a prelude, hands the
+// body on as it comes, up to 200 MB, and breaks the connection where the reply breaks off. That it renames WWW-Authenticate too is assumed.
 package gateway
 
 import (
@@ -48,6 +51,15 @@ const (
 // Invoke runs the function with one event. An error is a failed invocation.
 type Invoke func(ctx context.Context, event []byte) ([]byte, error)
 
+// Open runs the function with one event and returns its reply while it is written; Close comes when the door needs no more of it.
+type Open func(ctx context.Context, event []byte) (Reply, error)
+
+// Reply is what *lambdaedge.Reply is.
+type Reply interface {
+	io.ReadCloser
+	ContentType() string
+}
+
 // Options of a door. The zero value works.
 type Options struct {
 	// Domain is the name that the event says the request came to; empty: one that AWS would give. A REST API on a domain of
@@ -67,6 +79,7 @@ type Options struct {
 type Gateway struct {
 	door   lambdaedge.Door
 	invoke Invoke
+	open   Open // of a streamed function URL; nil: invoke
 	o      Options
 }
 
@@ -103,7 +116,20 @@ func New(door lambdaedge.Door, invoke Invoke, o Options) (*Gateway, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Gateway{door, invoke, o}, nil
+	return &Gateway{door: door, invoke: invoke, o: o}, nil
+}
+
+// NewStreamed makes a function URL whose InvokeMode is RESPONSE_STREAM before a function.
+func NewStreamed(open Open, o Options) (*Gateway, error) {
+	if open == nil {
+		return nil, errors.New("gateway: Open is missing")
+	}
+	g, err := New(lambdaedge.FunctionURL, func(context.Context, []byte) ([]byte, error) { return nil, errNoReply }, o)
+	if err != nil {
+		return nil, err
+	}
+	g.open = open
+	return g, nil
 }
 
 // Prefix is what stands before every path: the stage of a REST API on AWS's own name, else nothing.
@@ -121,7 +147,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // a client that left: nothing to tell it
+	if a.stream == nil {
+		_, _ = w.Write(a.body) // a client that left: nothing to tell it
+		return
+	}
+	defer func() { _ = a.stream.Close() }()
+	if err := forward(w, a.stream); err != nil {
+		panic(http.ErrAbortHandler) // the connection breaks, so that nobody takes the part for the whole
+	}
 }
 
 // RoundTrip lets one request through the door. It fails only when the request's body can't be read: whatever goes wrong
@@ -142,10 +175,14 @@ func (g *Gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodHead {
 		a.body = nil
 	}
-	return &http.Response{
+	response := &http.Response{
 		StatusCode: a.status, Status: fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), Header: a.header, Request: asked,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: int64(len(a.body)), Body: io.NopCloser(bytes.NewReader(a.body)),
-	}, nil
+	}
+	if a.stream != nil {
+		response.ContentLength, response.Body = -1, a.stream
+	}
+	return response, nil
 }
 
 // answer is what the caller of the door gets.
@@ -153,7 +190,8 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	err    error // the request could not be read
+	stream io.ReadCloser // in place of body, of a reply that is still written
+	err    error         // the request could not be read
 }
 
 // refusal is an answer of the door itself. The two kinds of gateway spell the member differently.
@@ -191,6 +229,9 @@ func (g *Gateway) pass(r *http.Request) answer {
 	}
 	if len(event) > maxPayload {
 		return g.refusal(http.StatusRequestEntityTooLarge, "Request Too Long")
+	}
+	if g.open != nil {
+		return g.callStreamed(r, event)
 	}
 	return g.call(r, event)
 }

@@ -29,7 +29,26 @@ func (g *Gateway) answer(r *http.Request, raw []byte) answer {
 	if len(raw) > maxPayload || json.Unmarshal(raw, &reply) != nil || reply.StatusCode < 200 || reply.StatusCode > 599 {
 		return g.failed()
 	}
-	header := http.Header{}
+	header, ok := g.headersOut(reply)
+	if !ok {
+		return g.refusal(http.StatusInternalServerError, "Internal Server Error")
+	}
+	body, ok := g.bodyOut(r, reply)
+	if !ok {
+		return g.failed()
+	}
+	if header.Get("Content-Type") == "" && len(body) > 0 {
+		header.Set("Content-Type", "application/json") // the doors say so of anything that says nothing of itself
+	}
+	if reply.StatusCode == http.StatusNoContent || reply.StatusCode == http.StatusNotModified {
+		body = nil
+	}
+	return answer{status: reply.StatusCode, header: header, body: body}
+}
+
+// headersOut is the headers as the client sees them; ok is false where the door chokes on one.
+func (g *Gateway) headersOut(reply replyOf) (header http.Header, ok bool) {
+	header = http.Header{}
 	for name, value := range reply.Headers {
 		header[http.CanonicalHeaderKey(name)] = []string{value}
 	}
@@ -44,7 +63,7 @@ func (g *Gateway) answer(r *http.Request, raw []byte) answer {
 		}
 	}
 	if g.door == lambdaedge.FunctionURL && hasRemapped(header) {
-		return g.refusal(http.StatusInternalServerError, "Internal Server Error")
+		return nil, false
 	}
 	if challenges := header["Www-Authenticate"]; challenges != nil {
 		header.Del("Www-Authenticate")
@@ -53,17 +72,7 @@ func (g *Gateway) answer(r *http.Request, raw []byte) answer {
 	for _, name := range []string{"Content-Length", "Connection", "Keep-Alive", "Transfer-Encoding", "Upgrade"} {
 		header.Del(name)
 	}
-	body, ok := g.bodyOut(r, reply)
-	if !ok {
-		return g.failed()
-	}
-	if header.Get("Content-Type") == "" && len(body) > 0 {
-		header.Set("Content-Type", "application/json") // the doors say so of anything that says nothing of itself
-	}
-	if reply.StatusCode == http.StatusNoContent || reply.StatusCode == http.StatusNotModified {
-		body = nil
-	}
-	return answer{status: reply.StatusCode, header: header, body: body}
+	return header, true
 }
 
 // bodyOut decodes base64. A REST API does it only when the client asked, first, for one of its binary types.

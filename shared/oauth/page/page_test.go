@@ -36,7 +36,7 @@ func pages(lang, s string) map[string][]byte {
 		"sign-in": SignIn{Service: s, Action: s, Request: s, Again: s, BadLink: true}.Write(lang),
 		"link":    SignIn{Service: s, Action: s, Request: s, Link: s, Account: s}.Write(lang),
 		"done": SignedIn{
-			s, s, s, s, s, []Connection{{s, s, s, s}, {s, s, "", s}, {s, "", "", s}}, Ceremony{s, s, s, s}, s, []Passkey{{s, s}},
+			s, s, s, s, s, s, []Connection{{s, s, s, s}, {s, s, "", s}, {s, "", "", s}}, Ceremony{s, s, s, s}, s, []Passkey{{s, s}},
 		}.Write(lang),
 		"passkey": SignIn{Service: s, Passkey: Ceremony{s, s, s, s}, BadPasskey: true, Upstream: s, UpstreamPath: s}.Write(lang),
 		"consent": Consent{

@@ -90,6 +90,7 @@ func (w *writer) others(p SignIn) {
 type SignedIn struct {
 	Service    string
 	Account    string
+	Group      string // the organization
 	SignOut    string // where the form goes
 	Revoke     string // where the form goes
 	Token      string // ties the forms to this session
@@ -113,8 +114,8 @@ func (p SignedIn) Write(lang string) []byte {
 	w.raw(`<h1>`)
 	w.say("You are signed in", "Has iniciado sesión")
 	w.raw(`</h1><div class="card"><p>`)
-	w.say("Signed in as {}. If an app is waiting, go back to its tab and continue there.",
-		"Has iniciado sesión como {}. Si una aplicación espera, vuelve a su pestaña y continúa allí.", p.Account)
+	w.say("Signed in as {}, {}. If an app is waiting, go back to its tab and continue there.",
+		"Has iniciado sesión como {}, {}. Si una aplicación espera, vuelve a su pestaña y continúa allí.", p.Account, p.Group)
 	w.raw(`</p><form method="post" action="`)
 	w.text(p.SignOut)
 	w.raw(`">`)

@@ -30,7 +30,7 @@ type service struct {
 	now   time.Time
 }
 
-func newService(t *testing.T) *service {
+func newService(t *testing.T, adjust ...func(*service, *web.Options)) *service {
 	t.Helper()
 	s := &service{t: t, now: time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)}
 	engine, client := faulty(t)
@@ -47,13 +47,17 @@ func newService(t *testing.T) *service {
 	}, s.now))
 	set, err := oauth.DevelopmentKeys()
 	s.must(err)
+	options := web.Options{
+		Origin: oauth.DevelopmentOrigin, Issuer: oauth.DevelopmentIssuer, Audience: oauth.DevelopmentAudience, Development: true, PerMinute: 600,
+		Version: web.Unreleased,
+	}
+	for _, a := range adjust {
+		a(s, &options)
+	}
 	s.api, err = web.New(web.Deps{
 		Store: rows, Blobs: web.Blobs{Opener: blobs}, Downloads: web.Downloads{Signer: blobs}, Engine: engine,
 		Seal: root, Permanent: root, Keys: oauth.StaticKeys(set, s.clock), Logger: slog.New(slog.DiscardHandler), Clock: s.clock, Random: rand.Reader,
-	}, web.Options{
-		Origin: oauth.DevelopmentOrigin, Issuer: oauth.DevelopmentIssuer, Audience: oauth.DevelopmentAudience, Development: true, PerMinute: 600,
-		Version: web.Unreleased,
-	})
+	}, options)
 	s.must(err)
 	acme := demo.World()[0]
 	s.token, err = s.api.Issuer.Mint(t.Context(), oauth.Claims{
@@ -81,6 +85,16 @@ func (s *service) must(err error) {
 func (s *service) call(tool string, arguments any) (data map[string]any, ops []string) {
 	s.t.Helper()
 	s.aws.Then()
+	data = s.send(tool, arguments)
+	for _, r := range s.aws.Asked() {
+		ops = append(ops, r.Op)
+	}
+	return data, ops
+}
+
+// send is one tools/call that must succeed.
+func (s *service) send(tool string, arguments any) map[string]any {
+	s.t.Helper()
 	body, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": arguments},
 	})
@@ -101,10 +115,7 @@ func (s *service) call(tool string, arguments any) (data map[string]any, ops []s
 	if w.Code != http.StatusOK || reply.Result.IsError || reply.Result.StructuredContent == nil {
 		s.t.Fatalf("%s: status %d, %s", tool, w.Code, w.Body)
 	}
-	for _, r := range s.aws.Asked() {
-		ops = append(ops, r.Op)
-	}
-	return reply.Result.StructuredContent, ops
+	return reply.Result.StructuredContent
 }
 
 // TestRoundTrips bounds what a read costs: each request to DynamoDB is a millisecond and a charge. The first call of a process
@@ -143,6 +154,33 @@ func TestRoundTrips(t *testing.T) {
 				t.Errorf("%s %v asked for %s: a read writes nothing and scans nothing", c.tool, c.arguments, op)
 			}
 		}
+	}
+}
+
+// TestRateLimitWrites: what the limit across instances costs a busy caller: one UpdateItem for ten calls at most, and nothing else; and
+// while DynamoDB is away it lets reads through.
+func TestRateLimitWrites(t *testing.T) {
+	s := newService(t, func(s *service, o *web.Options) { s.now, o.SharedLimits = time.Now(), true }) // the engine's clock is the real one
+	s.call("session_get", map[string]any{})
+	writes := 0
+	const calls = 300
+	for range calls {
+		_, ops := s.call("session_get", map[string]any{})
+		for _, op := range ops {
+			if op != "UpdateItem" {
+				t.Fatalf("the limit asked for %s", op)
+			}
+			writes++
+		}
+	}
+	if writes == 0 || writes*10 > calls {
+		t.Errorf("%d writes for %d calls", writes, calls)
+	}
+	s.now = s.now.Add(time.Minute)
+	s.call("session_get", map[string]any{}) // reads the caller anew
+	s.aws.Then(faults.Repeat(200, faults.Refuse(500, "InternalServerError", ""))...)
+	for range 100 {
+		s.send("session_get", map[string]any{})
 	}
 }
 

@@ -29,7 +29,7 @@ func (world) Person(_ context.Context, id string) (oauth.Person, error) {
 	}
 	return oauth.Person{
 		ID: id, Email: "ana@acme.test", Organization: "org_acme", OrganizationName: "Acme", Scopes: []string{"emails:read", "emails:write"},
-		Workspaces: []oauth.Workspace{{ID: "ws_1", Name: "Support", Role: "admin"}, {ID: "ws_2", Name: "Sales", Role: "viewer"}},
+		Workspaces: []oauth.Workspace{{ID: "ws_1", Name: "Support", Role: map[string]string{"en": "admin"}}, {ID: "ws_2", Name: "Sales", Role: map[string]string{"en": "viewer"}}},
 	}, nil
 }
 
