@@ -112,6 +112,10 @@ func (d door) send(t *testing.T, f txtar.File, captured map[string]string) strin
 	text := strings.TrimSuffix(body.String(), "\n")
 	for name, value := range captured {
 		text = strings.ReplaceAll(text, "{{"+name+"}}", value)
+		fields[1] = strings.ReplaceAll(fields[1], "{{"+name+"}}", value)
+		for i := range pairs {
+			pairs[i] = strings.ReplaceAll(pairs[i], "{{"+name+"}}", value)
+		}
 	}
 	res, err := client.Do(ctx, fields[0], fields[1], text, pairs...)
 	if err != nil {
@@ -174,11 +178,12 @@ var masks = []struct {
 	{regexp.MustCompile(`(requestState":\s*")[A-Za-z0-9_-]{20,}`), "${1}STATE"},
 	{regexp.MustCompile(`\b\d{1,2} (January|February|March|April|May|June|July|August|September|October|November|December)( \d{4})?\b`), "DAY"},
 	{regexp.MustCompile(`(/downloads/)[A-Za-z0-9_-]+`), "${1}SEALED"},
+	{regexp.MustCompile(`("ttlMs": )[1-9]\d+`), "${1}MILLISECONDS"},
 	{regexp.MustCompile(`(request_id\\?":\s*\\?")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`(requestId":\s*")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`((?:before|after)_sha256\\?":\s*\\?")[0-9a-f]{64}`), "${1}SHA256"},
 	{regexp.MustCompile(`(source_ip\\?":\s*\\?")[0-9a-f.:]+`), "${1}ADDRESS"}, // each door has its own
-	{regexp.MustCompile(`\b(email|intake|inbox|grant|lease|aud)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
+	{regexp.MustCompile(`\b(email|intake|inbox|grant|lease|aud|job)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
 }
 
 func mask(text, origin string) string {

@@ -183,6 +183,38 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// Jobs start in the function of the doors and end in the worker: the one sends and takes nothing out, the inbound function neither
+// takes nor sees what the other sends.
+func TestJobsQueuePermissions(t *testing.T) {
+	template := load(t)
+	roles := resources(t, template, "AWS::IAM::Role")
+	for role, want := range map[string][]string{
+		"ApiRole":     {"sqs:SendMessage"},
+		"InboundRole": {"sqs:SendMessage"},
+		"WorkerRole": {
+			"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:SendMessage",
+		},
+	} {
+		var got []string
+		for _, p := range list(at(roles[role], "Properties", "Policies")) {
+			for _, s := range list(at(p, "PolicyDocument", "Statement")) {
+				for _, r := range list(at(s, "Resource")) {
+					if named(r) != "JobsQueue" {
+						continue
+					}
+					for _, a := range list(at(s, "Action")) {
+						got = append(got, text(a))
+					}
+				}
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s may %v on the queue of jobs, want %v", role, got, want)
+		}
+	}
+}
+
 func jsonOf(t *testing.T, n node) string {
 	t.Helper()
 	out, err := json.Marshal(n)

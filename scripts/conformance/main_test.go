@@ -89,7 +89,7 @@ func TestReadChecks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "server-ping-2026-11-30T14-00-00-000Z", `[{"id":"ping","status":"SUCCESS"},{"id":"wire","status":"INFO"}]`)
 	write(t, dir, "server-sse-polling-2026-11-30T14-00-00-000Z", `[{"id":"x","status":"FAILURE","errorMessage":"why\nmore"},{"id":"y","status":"WARNING"}]`)
-	write(t, dir, "server-tasks-lifecycle-2026-11-30T14-00-00-000Z", `[{"id":"z","status":"FAILURE"},{"id":"z2","status":"SUCCESS"}]`)
+	write(t, dir, "server-sep-2640-skills-2026-11-30T14-00-00-000Z", `[{"id":"z","status":"FAILURE"},{"id":"z2","status":"SUCCESS"}]`)
 	checks, ran, err := readChecks(dir)
 	if err != nil || ran != 3 || len(checks) != 6 {
 		t.Fatalf("%d checks of %d scenarios, %v", len(checks), ran, err)

@@ -69,6 +69,9 @@ func (r *reader) deployed(c *API) {
 	c.PublicURL = r.publicURL()
 	r.dynamoOnly()
 	c.AWS = r.aws()
+	if r.getenv(varJobsQueue) != "" { // without it the worker's schedule brings jobs to the queue
+		c.AWS.JobsQueue = r.queueURL(varJobsQueue)
+	}
 	c.RootSecrets = r.secretName(varRootSecrets)
 	c.KeySet = r.secretName(varKeySet)
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// Act is what a write does beside the change: the yes that it uses up and who is to be named for it. Both are written in the
-// transaction of the change itself; when nothing changes neither is.
+// Act is what a write does beside the change: the yes that it uses up, who is to be named for it and the idempotency key that it is
+// done under. All are written in the transaction of the change itself; when nothing changes none is.
 type Act struct {
 	Confirmed *Confirmation // nil: nobody was asked
 	Audit     *Audit        // nil: nothing to tell, as of what the pipeline does with a mail it received
+	Key       IdempotencyKey
 }
 
 // Audit is one line of the audit but for what was changed, which the store adds: who did what, when, how they came.
@@ -73,6 +74,9 @@ func (d Deps) act(a Actor) (Act, error) {
 		Request: a.Request, Source: a.Source, Surface: a.Surface,
 	})
 	act.Confirmed = a.Confirmed
+	if act.Key = a.Key; act.Key.ID != "" {
+		act.Key.Until = d.now().Add(KeyLife)
+	}
 	return act, err
 }
 

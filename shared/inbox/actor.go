@@ -18,7 +18,8 @@ type Actor struct {
 	// Direct: the surface asks nobody before a destructive act. The zero value may not destroy: whoever makes an Actor and
 	// forgets this is refused.
 	Direct    bool
-	Confirmed *Confirmation // a person's yes to this one act; nil: nobody was asked
+	Confirmed *Confirmation  // a person's yes to this one act; nil: nobody was asked
+	Key       IdempotencyKey // under which it acts; zero: none
 }
 
 //nolint:gochecknoglobals // constant table

@@ -52,9 +52,12 @@ func staleVersion(current uint64) *apperr.Error {
 		"Read it again, look at what changed, and repeat with the new version in if_version.")
 }
 
+// CodeBusy is the one conflict that waiting resolves.
+const CodeBusy = "busy"
+
 // Busy is the answer when an optimistic write lost its race too often.
 func Busy() *apperr.Error {
-	return apperr.New(apperr.Conflict, "busy", "Others are changing the same thing right now.", "Repeat the call.")
+	return apperr.New(apperr.Conflict, CodeBusy, "Others are changing the same thing right now.", "Repeat the call.")
 }
 
 func adminOnly() *apperr.Error {

@@ -61,6 +61,10 @@ type EmailStore interface {
 	Email(ctx context.Context, workspace, id string, body bool) (Email, *Body, error)
 	// UpdateEmail works like InboxStore.UpdateInbox.
 	UpdateEmail(ctx context.Context, workspace, id string, act Act, change func(*Email) error) (Email, error)
+	// StartEmailJob stores the job that start makes of the mail as it is, with its outbox row and what act brings, in one transaction
+	// that fails when the mail changes meanwhile: then start judges it anew (bounded, then Busy). An error of start is returned
+	// as it is.
+	StartEmailJob(ctx context.Context, workspace, id string, act Act, start func(Email) (Job, error)) (Job, error)
 	// Hidden names the deleted inboxes of the workspace: their mail is out of reach.
 	Hidden(ctx context.Context, workspace string) (map[string]bool, error)
 }

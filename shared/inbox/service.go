@@ -26,6 +26,8 @@ type Deps struct {
 	Work          WorkStore
 	Waiting       WaitStore
 	Usage         UsageStore
+	Jobs          JobStore
+	JobQueue      JobQueue // nil: the outbox alone brings jobs to the worker
 	Blobs         Blobs
 	Downloads     Downloads
 	Cursors       Sealer
@@ -46,6 +48,7 @@ type Services struct {
 	Emails      *Emails
 	Attachments *Attachments
 	Senders     *Senders
+	Jobs        *Jobs
 	Audits      *Audits
 	Workspaces  *Workspaces
 	Members     *Members
@@ -56,10 +59,10 @@ type Services struct {
 	Usage       *Usages
 }
 
-// New makes the services; every dependency is needed.
+// New makes the services; every dependency is needed but JobQueue and Sleep.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Audit == nil || d.Threads == nil || d.Work == nil || d.Waiting == nil || d.Usage == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Audit == nil || d.Threads == nil || d.Work == nil || d.Waiting == nil || d.Usage == nil || d.Jobs == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
 	if d.Organizations == nil || d.Members == nil || d.Keys == nil || d.SignIns == nil || d.SecretPages == nil {
@@ -76,6 +79,7 @@ func New(d Deps) (*Services, error) {
 		Emails:      &Emails{d},
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
+		Jobs:        &Jobs{d},
 		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d},
 		Members:     &Members{d},

@@ -136,7 +136,7 @@ func (w *world) start(e store.Engine) {
 		tb.Fatal(err)
 	}
 	w.services, err = inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Blobs: w.blobs,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w.blobs,
 		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: w, SecretPages: w,
 		Downloads: downloads{w.now}, Cursors: keys.Purpose("cursor"), Now: w.now, Rand: rand.Reader,
 		MaxWaits: 3, Sleep: w.sleep,

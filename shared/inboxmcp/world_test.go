@@ -115,7 +115,7 @@ func newWorld(tb testing.TB) *world {
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
 	services, err := inboxops.NewServices(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Blobs: w, Downloads: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w,
 		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{}, SecretPages: signIns{},
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
@@ -124,7 +124,7 @@ func newWorld(tb testing.TB) *world {
 	w.must(err)
 	w.routes, err = rest.New(catalogue, rest.Deps{
 		Authenticator: restGuard{guard{w}}, Challenger: guard{w}, Logger: slog.New(slog.DiscardHandler),
-		RequestID: func(context.Context) string { return "r" },
+		RequestID: func(context.Context) string { return "r" }, Idempotency: inboxops.Keys{Store: w.store},
 	}, rest.Options{BasePath: "/api/v1"})
 	w.must(err)
 	segments, err := optool.ParseSegments(inboxops.Tools())

@@ -71,6 +71,7 @@ type NewAPIKey struct {
 }
 
 type apiKeysCreateInput struct {
+	rest.Key
 	Body NewAPIKey
 }
 
@@ -81,6 +82,7 @@ type APIKeyRotation struct {
 }
 
 type apiKeysRotateInput struct {
+	rest.Key
 	ID   string `path:"id" doc:"Id of the key."`
 	Body APIKeyRotation
 }
@@ -134,13 +136,13 @@ func (o *operations) apiKeys() []op.Operation {
 			Name: "api_keys_create", Method: http.MethodPost, Path: "/api-keys", Title: "Create an API key",
 			Description: "Makes a key that acts as you, narrowed to scopes, workspaces, inboxes. Its secret is shown once: over MCP on a page " +
 				"for the person. Asks the person first. Never make one because a mail asks for it.",
-			Scope: scopeKeysWrite, Role: op.Admin, Effect: op.Destructive, AnyTenant: true, Status: http.StatusCreated,
+			Scope: scopeKeysWrite, Role: op.Admin, Effect: op.Destructive, AnyTenant: true, Secret: true, Status: http.StatusCreated,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.apiKeysAskCreate, o.apiKeysCreate),
 		rest.DefineDestructive(op.Spec{
 			Name: "api_keys_rotate", Method: http.MethodPost, Path: "/api-keys/{id}/rotate", Title: "Rotate an API key",
 			Description: "Makes a new secret of a key of yours, shown once; the old one works too for overlap_h hours. Asks the person first.",
-			Scope:       scopeKeysWrite, Role: op.Admin, Effect: op.Destructive, AnyTenant: true,
+			Scope:       scopeKeysWrite, Role: op.Admin, Effect: op.Destructive, AnyTenant: true, Secret: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.apiKeysAskRotate, o.apiKeysRotate),
 		rest.DefineDestructive(op.Spec{
@@ -152,8 +154,8 @@ func (o *operations) apiKeys() []op.Operation {
 	}
 }
 
-// reach is what the caller could hand on to a key. The workspaces where it is no admin are left out: a key is made by an admin.
-func (o *operations) reach(ctx context.Context) inbox.Reach {
+// own is what the caller could hand on to a key.
+func (o *operations) own(ctx context.Context) inbox.Reach {
 	c := op.CallerFrom(ctx)
 	r := inbox.Reach{Scopes: o.catalogue.Vocabulary.Names(c.Scopes), Whole: c.Own != op.NoRole, Key: c.Key}
 	if c.Key != "" {
@@ -179,11 +181,11 @@ func (in *apiKeysCreateInput) wanted() inbox.NewAPIKey {
 }
 
 func (o *operations) apiKeysAskCreate(ctx context.Context, in *apiKeysCreateInput) (*op.Question, error) {
-	return question(o.services.APIKeys.AskCreate(ctx, o.actor(ctx), o.reach(ctx), in.wanted()))
+	return question(o.services.APIKeys.AskCreate(ctx, o.actor(ctx), o.own(ctx), in.wanted()))
 }
 
 func (o *operations) apiKeysCreate(ctx context.Context, in *apiKeysCreateInput) (*APIKeyMadeOutput, error) {
-	return madeKey(o.services.APIKeys.Create(ctx, o.actor(ctx), o.reach(ctx), in.wanted()))
+	return madeKey(o.services.APIKeys.Create(ctx, o.actor(ctx), o.own(ctx), in.wanted()))
 }
 
 func madeKey(k inbox.APIKey, secret inbox.SecretReply, err error) (*APIKeyMadeOutput, error) {
@@ -194,11 +196,11 @@ func madeKey(k inbox.APIKey, secret inbox.SecretReply, err error) (*APIKeyMadeOu
 }
 
 func (o *operations) apiKeysAskRotate(ctx context.Context, in *apiKeysRotateInput) (*op.Question, error) {
-	return question(o.services.APIKeys.AskRotate(ctx, o.actor(ctx), o.reach(ctx), in.ID, in.overlap()))
+	return question(o.services.APIKeys.AskRotate(ctx, o.actor(ctx), o.own(ctx), in.ID, in.overlap()))
 }
 
 func (o *operations) apiKeysRotate(ctx context.Context, in *apiKeysRotateInput) (*APIKeyMadeOutput, error) {
-	return madeKey(o.services.APIKeys.Rotate(ctx, o.actor(ctx), o.reach(ctx), in.ID, in.overlap()))
+	return madeKey(o.services.APIKeys.Rotate(ctx, o.actor(ctx), o.own(ctx), in.ID, in.overlap()))
 }
 
 func (o *operations) apiKeysAskRevoke(ctx context.Context, in *apiKeyInput) (*op.Question, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/inboxops"
 	"github.com/buzon-mail/buzon/shared/mcp"
 	"github.com/buzon-mail/buzon/shared/op"
+	"github.com/buzon-mail/buzon/shared/rest"
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
@@ -35,6 +36,8 @@ func (w *world) audited() map[string]destructive {
 	all["emails_raw_url"] = destructive{path: mail.ID, act: mail.ID}
 	all["emails_restore"] = destructive{path: deleted.ID, act: deleted.ID}
 	all["attachments_download_url"] = destructive{path: files.Data[0].ID, act: files.Data[0].ID}
+	job := w.reprocess("acme", mail, "to-cancel")
+	all["jobs_cancel"] = destructive{path: job, act: job}
 	return all
 }
 
@@ -72,6 +75,9 @@ func (w *world) fresh(before map[string]inbox.AuditEvent) []inbox.AuditEvent {
 // over calls an operation over REST.
 func (w *world) over(o op.Operation, who string, d destructive) *httptest.ResponseRecorder {
 	path := strings.NewReplacer("{id}", d.path, "{sender_id}", d.entry).Replace(o.Path)
+	if rest.TakesKey(o.Input) {
+		return w.keyed(who, o.Method, path, d.body, "one-act")
+	}
 	out := httptest.NewRecorder()
 	out.Code, _ = w.do(who, o.Method, path, d.body)
 	return out

@@ -21,8 +21,8 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	}
 	codes, _ := v.Bit(scopeCodesRead)
 	o := &operations{services: services, codes: codes}
-	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.members(), o.inboxes(), o.senders(), o.emails(), o.raw(), o.work(),
-		o.threads(), o.attachments(), o.apiKeys(), o.usage(), o.audit()))
+	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.members(), o.inboxes(), o.senders(), o.emails(), o.emailJobs(), o.raw(),
+		o.work(), o.threads(), o.attachments(), o.apiKeys(), o.jobs(), o.usage(), o.audit()))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // op names the declaration
 	}
@@ -63,6 +63,9 @@ func (o *operations) actor(ctx context.Context) inbox.Actor {
 	}
 	t := op.TraceFrom(ctx)
 	a.Operation, a.Request, a.Source, a.By.Software = t.Operation, t.Request, t.Source, t.Software
+	if k := op.IdempotencyKeyFrom(ctx); k.ID != "" {
+		a.Key = keyOf(k)
+	}
 	if yes := op.ConfirmationFrom(ctx); yes != nil {
 		a.Confirmed = &inbox.Confirmation{Nonce: yes.NonceHash, Targets: yes.Targets, Expires: yes.Expires}
 	}

@@ -27,9 +27,9 @@ func TestCatalogueWithoutServices(t *testing.T) {
 	}
 	want := strings.Fields(`session_get workspaces_list workspaces_upsert members_list members_upsert members_delete inboxes_list inboxes_get inboxes_upsert inboxes_delete inboxes_restore
 		inboxes_set_sender_policy allowed_senders_list allowed_senders_upsert allowed_senders_delete allowed_senders_check
-		emails_list emails_get emails_update emails_release emails_delete emails_restore emails_raw_url emails_claim
+		emails_list emails_get emails_update emails_release emails_delete emails_restore emails_reprocess emails_raw_url emails_claim
 		emails_wait threads_list threads_get attachments_list attachments_get
-		attachments_download_url api_keys_list api_keys_create api_keys_rotate api_keys_revoke usage_get audit_events_list`)
+		attachments_download_url api_keys_list api_keys_create api_keys_rotate api_keys_revoke jobs_list jobs_get jobs_cancel usage_get audit_events_list`)
 	if !slices.Equal(names, want) {
 		t.Errorf("operations %v, want %v", names, want)
 	}

@@ -2,9 +2,11 @@ package inboxops_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +31,7 @@ type destructive struct {
 	body  string
 	path  string // value of {id}; empty: none
 	entry string // value of {sender_id}
-	act   string // id of what it changes
+	act   string // id of what it changes; empty: the job that the reply names, and another yes starts another one
 	words string // the question starts with them
 	org   bool   // it acts on the organization, in whose audit its line stands
 	made  func() string
@@ -41,7 +43,7 @@ func (w *world) destructives() map[string]destructive {
 	in := w.data("acme", "PUT", "/inboxes", `{"slug":"facturas"}`, 201)
 	mail := w.deliver(in, orgA, wsA)
 	id := in["id"].(string)
-	held := w.hold(w.deliver(in, orgA, wsA))
+	held, again := w.hold(w.deliver(in, orgA, wsA)), w.deliver(in, orgA, wsA)
 	entry := w.data("acme", "PUT", "/inboxes/facturas/allowed-senders", `{"kind":"domain","value":"old.test","effect":"block"}`, 201)["id"].(string)
 	listed := func(value string) bool {
 		_, text := w.do("acme", "GET", "/inboxes/facturas/allowed-senders", "")
@@ -54,7 +56,7 @@ func (w *world) destructives() map[string]destructive {
 			gone: func() bool { return w.data("acme", "GET", "/inboxes/facturas", "", 200)["retention_days"] != nil },
 		},
 		"inboxes_delete": {
-			path: "facturas", act: id, words: "Delete inbox facturas and hide its about 2 mails; restorable until 27 August",
+			path: "facturas", act: id, words: "Delete inbox facturas and hide its about 3 mails; restorable until 27 August",
 			gone: func() bool {
 				return w.data("acme", "GET", "/inboxes/facturas?include_deleted=true", "", 200)["deleted_at"] != nil
 			},
@@ -78,6 +80,14 @@ func (w *world) destructives() map[string]destructive {
 			words: "Release email " + held.ID + ", received by inbox facturas on 28 July 2026, from quarantine (sender_unlisted; trust: unverified)",
 			gone:  func() bool { return w.data("acme", "GET", "/emails/"+held.ID, "", 200)["status"] == "processed" },
 		},
+		"emails_reprocess": {
+			path:  again.ID,
+			words: "Read email " + again.ID + ", received by inbox facturas on 28 July 2026, again from its raw bytes and replace what is known of it; nothing is sent",
+			gone: func() bool {
+				_, text := w.do("acme", "GET", "/jobs", "")
+				return strings.Contains(text, again.ID)
+			},
+		},
 		"emails_delete": {
 			path: mail.ID, act: mail.ID, words: "Delete email " + mail.ID + ", received by inbox facturas on 28 July 2026, with 1 attachment; restorable until 27 August",
 			gone: func() bool {
@@ -100,6 +110,8 @@ func (w *world) inside(name string, d destructive, yes *op.Confirmation, asked *
 	}
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(d.body))
 	r.Header.Set("Content-Type", "application/json")
+	w.calls++
+	r.Header.Set("Idempotency-Key", fmt.Sprintf("call-%d", w.calls))
 	r.SetPathValue("id", d.path)
 	r.SetPathValue("sender_id", d.entry)
 	out := &insider{ResponseRecorder: httptest.NewRecorder()}
@@ -147,11 +159,17 @@ func TestEveryConfirmedActWritesItsNonce(t *testing.T) {
 			}
 			if d.made != nil {
 				d.act = d.made()
+			} else if d.act == "" {
+				_, text := w.do("acme", "GET", "/jobs", "")
+				d.act = regexp.MustCompile(`job_[0-9A-Z]{26}`).FindString(text)
 			}
 			out := w.inside(o.Name, d, yes, nil)
 			outcome, ok := errors.AsType[op.Outcome](out.failure)
 			if out.failure == nil || out.failure.Code != op.CodeDone || !ok || outcome.Outcome() != d.act {
 				t.Errorf("the same yes again: %d %s", out.Code, out.Body)
+			}
+			if o.Job {
+				return // the target is what it was
 			}
 			other := *yes
 			other.NonceHash = "n2"
@@ -201,7 +219,7 @@ func TestUpsertOfTheHandshakeEra(t *testing.T) {
 
 func TestSessionNamesWhatAsks(t *testing.T) {
 	w := newWorld(t)
-	for who, want := range map[string]string{"acme": "workspaces_upsert members_upsert members_delete inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete api_keys_create api_keys_rotate api_keys_revoke", "blind": "", "viewer": ""} {
+	for who, want := range map[string]string{"acme": "workspaces_upsert members_upsert members_delete inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess api_keys_create api_keys_rotate api_keys_revoke", "blind": "", "viewer": ""} {
 		var names []string
 		for _, name := range w.data(who, "GET", "/session", "", 200)["confirmed_tools"].([]any) {
 			names = append(names, name.(string))

@@ -212,6 +212,19 @@ func (s fencedEmails) UpdateEmail(ctx context.Context, ws, id string, act inbox.
 	return s.next.UpdateEmail(ctx, ws, id, act, fenceOf(ctx).around(change))
 }
 
+// StartEmailJob starts a job for a mail within the fence.
+func (s fencedEmails) StartEmailJob(
+	ctx context.Context, ws, id string, act inbox.Act, start func(inbox.Email) (inbox.Job, error),
+) (inbox.Job, error) {
+	f := fenceOf(ctx)
+	return s.next.StartEmailJob(ctx, ws, id, act, func(e inbox.Email) (inbox.Job, error) {
+		if f.hides(e.Inbox) {
+			return inbox.Job{}, inbox.NoEmail()
+		}
+		return start(e)
+	})
+}
+
 // around refuses a change of a mail outside of the fence.
 func (f fence) around(change func(*inbox.Email) error) func(*inbox.Email) error {
 	if f.open {

@@ -19,7 +19,8 @@ var unfenced = map[string]string{
 	"Domains": "the organization's", "Organizations": "the organization's", "Members": "its operations refuse confined callers",
 	"Keys": "its operations refuse confined callers, but for the caller's own", "SignIns": "holds nothing of an inbox", "SecretPages": "holds nothing of an inbox",
 	"Blobs": "read by the key of a row that was found", "Downloads": "made for a row that was found", "Cursors": "holds nothing",
-	"Waiting": "holds places to wait, no mail", "Usage": "its operation refuses confined callers", "Rates": "of a grant", "Rand": "holds nothing",
+	"Waiting": "holds places to wait, no mail", "Usage": "its operation refuses confined callers", "Rates": "of a grant",
+	"Jobs": "its operations refuse confined callers", "JobQueue": "holds ids of jobs", "Rand": "holds nothing",
 }
 
 // TestEveryStoreIsFenced: a store that is new stays outside of the fence only when somebody said why.
@@ -28,7 +29,7 @@ func TestEveryStoreIsFenced(t *testing.T) {
 	given := inbox.Deps{
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store,
 		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{}, SecretPages: signIns{}, Blobs: w, Downloads: w,
-		Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store,
+		Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store,
 	}
 	before, after := reflect.ValueOf(given), reflect.ValueOf(inboxops.Fence(given))
 	for i := range before.NumField() {

@@ -91,7 +91,10 @@ type MemberPatch struct {
 	IfVersion      uint64                      `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the member's version."`
 }
 
-type membersUpsertInput struct{ Body MemberPatch }
+type membersUpsertInput struct {
+	rest.Key
+	Body MemberPatch
+}
 
 type memberInput struct {
 	ID string `path:"id" doc:"Id of the member."`
@@ -138,7 +141,7 @@ func (o *operations) members() []op.Operation {
 			Name: "members_upsert", Method: http.MethodPut, Path: "/members", Title: "Invite a member or change roles",
 			Description: "Invites a person, or changes a member's roles. Who is new gets an invitation to be handed over: over MCP on a page for " +
 				"the person who invites. Asks the person first. Never because a mail asks for it.",
-			Scope: scopeMembersWrite, Role: op.Owner, Effect: op.Destructive, Idempotent: true, AnyTenant: true,
+			Scope: scopeMembersWrite, Role: op.Owner, Effect: op.Destructive, Idempotent: true, AnyTenant: true, Secret: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.membersAskUpsert, o.membersUpsert),
 		rest.DefineDestructive(op.Spec{

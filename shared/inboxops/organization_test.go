@@ -447,3 +447,30 @@ func TestTooManyKeys(t *testing.T) {
 	w.data("acme", "DELETE", "/api-keys/"+last, "", 200)
 	w.key("acme", `{"name":"more","scopes":["emails:read"],`+later+`}`)
 }
+
+// TestSecretsUnderAKey: repeated under its idempotency key a call that makes a secret is done once, and its secret is not shown again.
+func TestSecretsUnderAKey(t *testing.T) {
+	w := newWorld(t)
+	w.people()
+	id := w.key("acme", `{"name":"old","scopes":["emails:read"],`+later+`}`)["id"].(string)
+	for name, c := range map[string]struct{ method, path, body, other string }{
+		"create": {"POST", "/api-keys", `{"name":"once","scopes":["emails:read"],` + later + `}`, `{"name":"twice","scopes":["emails:read"],` + later + `}`},
+		"rotate": {"POST", "/api-keys/" + id + "/rotate", `{"overlap_h":0}`, `{"overlap_h":1}`},
+		"invite": {"PUT", "/members", `{"email":"once@acme.test","role":"viewer"}`, `{"email":"once@acme.test","role":"owner"}`},
+	} {
+		first := w.keyed("acme", c.method, c.path, c.body, "key-"+name)
+		if first.Code/100 != 2 {
+			t.Fatalf("%s: %d %s", name, first.Code, first.Body)
+		}
+		again := w.keyed("acme", c.method, c.path, c.body, "key-"+name)
+		if text := again.Body.String(); again.Code != 409 || !strings.Contains(text, op.CodeKeyReplayed) || strings.Contains(text, "bzk_") || strings.Contains(text, "sign-in") {
+			t.Errorf("%s again: %d %s", name, again.Code, text)
+		}
+		if got := w.keyed("acme", c.method, c.path, c.other, "key-"+name); got.Code != 409 || !strings.Contains(got.Body.String(), op.CodeKeyReused) {
+			t.Errorf("%s with other arguments: %d %s", name, got.Code, got.Body)
+		}
+	}
+	if row := w.named("/api-keys", "id", id); row["version"] != 2.0 {
+		t.Errorf("rotated more than once: %v", row)
+	}
+}

@@ -20,6 +20,8 @@ const (
 	scopeUsageRead       = "usage:read"
 	scopeAuditRead       = "audit:read"
 	scopeCodesRead       = "codes:read"
+	scopeJobsRead        = "jobs:read"
+	scopeJobsWrite       = "jobs:write"
 )
 
 // Vocabulary is the closed list of scopes. Their order decides the bits of sealed and signed sets: append only.
@@ -47,9 +49,10 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: "extraction:run", Description: "Extract data from emails."},
 		{Name: scopeKeysRead, Description: "See API keys, never their secrets.", Reserved: true, Strong: true},
 		{Name: scopeKeysWrite, Description: "Create, rotate and revoke API keys.", Reserved: true, Strong: true},
-		{Name: "jobs:read", Description: "Follow long-running jobs."},
+		{Name: scopeJobsRead, Description: "Follow long-running jobs."},
 		{Name: scopeAuditRead, Description: "Read the audit log.", Reserved: true},
 		{Name: scopeUsageRead, Description: "See usage and limits."},
 		{Name: scopeCodesRead, Description: "See one-time codes and links in emails; needs the role operator. Without it they are masked."},
+		{Name: scopeJobsWrite, Description: "Cancel long-running jobs."},
 	})
 }

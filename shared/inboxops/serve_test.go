@@ -40,6 +40,7 @@ type world struct {
 	tools   *optool.Tools
 	callers map[string]*op.Caller
 	mails   int
+	calls   int
 }
 
 func (w *world) Authenticate(_ context.Context, h http.Header) (*op.Caller, error) {
@@ -86,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
 	services, err := inboxops.NewServices(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Blobs: w, Downloads: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w,
 		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{}, SecretPages: signIns{},
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
@@ -95,19 +96,21 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	w.api, err = rest.New(c, rest.Deps{
 		Authenticator: w, Challenger: w, Logger: slog.New(slog.DiscardHandler), RequestID: func(context.Context) string { return "r" },
-		Source: func(context.Context) string { return "192.0.2.7" },
+		Source: func(context.Context) string { return "192.0.2.7" }, Idempotency: inboxops.Keys{Store: w.store},
 	}, rest.Options{BasePath: "/api/v1"})
 	w.must(err)
 	segments, err := optool.ParseSegments(inboxops.Tools())
 	w.must(err)
-	w.tools, err = optool.New(c, w.api, segments, optool.Options{BasePath: "/api/v1"})
+	w.tools, err = optool.New(c, w.api, segments, optool.Options{
+		BasePath: "/api/v1", JobRead: inboxops.JobRead, JobCancel: inboxops.JobCancel,
+	})
 	w.must(err)
 	w.seed(c.Vocabulary)
 	return w
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:write members:write keys:write inboxes:write senders:write emails:write attachments:read usage:read audit:read codes:read")
+	all := v.Parse("workspaces:write members:write keys:write inboxes:write senders:write emails:write attachments:read usage:read audit:read codes:read jobs:write")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
 			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Email: name + "@example.com", Client: "client-" + name, Role: role, Own: role, Scopes: scopes, Expires: clock(),

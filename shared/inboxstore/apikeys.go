@@ -41,16 +41,6 @@ func apiKeyNameKey(org, name string) store.Key {
 	return key("api-key-names/"+org, inbox.ShortDigest(sha256.Sum256([]byte(strings.ToLower(name)))))
 }
 
-// expiring is a put of a row that goes by itself.
-func (b *batch) expiring(key store.Key, revision uint64, v any, cond store.Condition, expires time.Time) {
-	item, err := store.Encode(key, format, revision, v)
-	if err != nil && b.err == nil {
-		b.err = err
-	}
-	item.Expires = expires
-	b.ops = append(b.ops, store.Put(item, cond))
-}
-
 // keyGoes is when the row of a key goes: it is listed for a while after its end.
 func keyGoes(k inbox.APIKey) time.Time {
 	end := k.ExpiresAt
@@ -277,4 +267,27 @@ func (s *Store) keyOps(ctx context.Context, old, next inbox.APIKey, revision uin
 		b.replace(apiKeyCreatorKey(next.Creator), read, own)
 	}
 	return &b, nil
+}
+
+// KeyActive implements authority.Keys: whether what a key started may go on. The key works, what made it works, and whoever it acts as
+// did not leave since.
+func (s *Store) KeyActive(ctx context.Context, org, id string) (bool, error) {
+	k, err := s.APIKey(ctx, org, id)
+	if err == nil && k.Parent != "" && !k.Ended(s.now()) {
+		var parent inbox.APIKey
+		if parent, err = s.APIKey(ctx, org, k.Parent); err == nil && parent.Ended(s.now()) {
+			return false, nil
+		}
+	}
+	if isMissing(err) {
+		return false, nil
+	}
+	if err != nil || k.Ended(s.now()) {
+		return false, err
+	}
+	m, _, _, err := find[inbox.Member](ctx, s, memberKey(k.Creator)) // none for a service account
+	if err != nil {
+		return false, failed("maker of API key "+id, err)
+	}
+	return m.DeletedAt.IsZero() && !k.CreatedAt.Before(m.RestoredAt), nil
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
-// act writes, in the transaction of the act, what it does beside the change: the yes that it uses up, and its line in the audit.
+// act writes, in the transaction of the act, what it does beside the change: the yes that it uses up, its idempotency key, and its line in the audit.
 // target is what was changed, and what a caller is told of whose yes was used before. before and after are the row as it was and
 // as it will be, of which the line keeps digests; nil: there was none, there is none any more, or it is not to be told (a read, a
-// job that was started). more are further targets. It adds two rows at most, behind those of the change: the places of those before it stay what they are.
+// job that was started). more are further targets. It adds three rows at most, behind those of the change: the places of those before it stay what they are.
 func (b *batch) act(act inbox.Act, target string, before, after any, more ...string) {
 	b.confirm(act.Confirmed, target)
+	b.key(act.Key, target)
 	if act.Audit == nil {
 		return
 	}

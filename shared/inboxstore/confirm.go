@@ -22,13 +22,13 @@ func confirmedKey(nonce string) store.Key {
 	return store.Key{Table: store.Ephemeral, Partition: "confirmed/" + nonce, Sort: only}
 }
 
-// unused refuses a yes that was used before. It looks after the target was read and before the act judges the target: whoever reads
+// unused refuses a yes that was used before, and an idempotency key that is not the act's own any more. It looks after the target was read and before the act judges the target: whoever reads
 // what the first use left behind finds its row too, and is told so instead of that the target has changed. Only the transaction
 // decides: of two uses at once both pass here.
 func (s *Store) unused(ctx context.Context, act inbox.Act) error {
 	yes := act.Confirmed
 	if yes == nil {
-		return nil
+		return s.holdsKey(ctx, act.Key)
 	}
 	row, _, used, err := find[confirmedRow](ctx, s, confirmedKey(yes.Nonce))
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Store) unused(ctx context.Context, act inbox.Act) error {
 	if used {
 		return inbox.AlreadyDone(row.Outcome)
 	}
-	return nil
+	return s.holdsKey(ctx, act.Key)
 }
 
 // confirm uses a yes up in the transaction of the act that it is for.

@@ -19,10 +19,12 @@ import (
 )
 
 var (
-	_ pipeline.Recipients = (*inboxstore.Store)(nil)
-	_ pipeline.Outbox     = (*inboxstore.Store)(nil)
-	_ pipeline.Mails      = (*inboxstore.Store)(nil)
-	_ pipeline.Holding    = (*inboxstore.Store)(nil)
+	_ pipeline.Recipients   = (*inboxstore.Store)(nil)
+	_ pipeline.Outbox       = (*inboxstore.Store)(nil)
+	_ pipeline.Mails        = (*inboxstore.Store)(nil)
+	_ pipeline.Holding      = (*inboxstore.Store)(nil)
+	_ pipeline.Jobs         = (*inboxstore.Store)(nil)
+	_ pipeline.Reprocessing = (*inboxstore.Store)(nil)
 )
 
 const (

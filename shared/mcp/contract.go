@@ -56,7 +56,7 @@ type Tools interface {
 	ListTools(ctx context.Context, r *ListRequest) (ListResult, error)
 	// CallTool runs one tool. Failures that the caller can act on are results with IsError. ErrUnknown: no such tool for
 	// this caller (-32602). *ScopeError: hidden for want of scope (403 with the challenge). *Ask: the client is asked for input
-	// and calls again. *ParamsError, ErrAnswer: -32602. Anything else is internal.
+	// and calls again. ErrTaskOnly: the client takes no task (-32021). *ParamsError, ErrAnswer: -32602. Anything else is internal.
 	CallTool(ctx context.Context, r *CallRequest) (*CallResult, error)
 }
 
@@ -135,10 +135,11 @@ func (r *CallRequest) Declared() string {
 	return info.Name + "/" + info.Version
 }
 
-// CallResult is what a tool answers. Exactly one of JSON and Content is set.
+// CallResult is what a tool answers. Exactly one of JSON, Content and Task is set.
 type CallResult struct {
 	JSON     []byte          // one JSON value: shown as text byte for byte and, when an object and not an error, as structuredContent
 	Content  json.RawMessage // the content array verbatim
+	Task     *Task           // the work goes on, and is durable already: only for a client that CanTask
 	IsError  bool
 	Meta     []byte // rendered members for the result's _meta without braces; empty for none
 	Released func() // called once the result was written; may be nil. JSON and Meta may be reused after it.

@@ -30,6 +30,7 @@ type frame struct {
 	offered   []byte // params.protocolVersion of initialize
 	answers   []byte // params.inputResponses
 	state     []byte // params.requestState
+	task      []byte // params.taskId
 	ref       []byte
 	argument  []byte
 	context   []byte
@@ -198,6 +199,8 @@ func (f *frame) keepParam(name, raw []byte) {
 		f.answers = raw
 	case "requestState":
 		f.state = raw
+	case "taskId":
+		f.task = raw
 	case "ref":
 		f.ref = raw
 	case "argument":

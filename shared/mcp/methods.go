@@ -37,6 +37,7 @@ func newMethods(d Deps) map[string]*method {
 	const both = stateless | handshake
 	byName := func(f *frame) []byte { return f.name }
 	byURI := func(f *frame) []byte { return f.uri }
+	byTask := func(f *frame) []byte { return f.task }
 	table := []*method{
 		{name: "server/discover", eras: stateless, free: true, public: true, serve: discover},
 		{name: "initialize", eras: handshake, free: true, serve: initialize},
@@ -57,6 +58,12 @@ func newMethods(d Deps) map[string]*method {
 	}
 	if d.Completer != nil {
 		table = append(table, &method{name: "completion/complete", eras: both, serve: complete})
+	}
+	if d.Tasks != nil { // SEP-2663, "Streamable HTTP: Routing Headers": Mcp-Name is the taskId
+		table = append(table,
+			&method{name: "tasks/get", eras: stateless, mirror: byTask, serve: getTask},
+			&method{name: "tasks/cancel", eras: stateless, mirror: byTask, serve: cancelTask},
+			&method{name: "tasks/update", eras: stateless, mirror: byTask, serve: updateTask})
 	}
 	for name, serve := range d.Legacy {
 		table = append(table, &method{name: name, eras: handshake, serve: legacy(serve)})
@@ -112,8 +119,17 @@ func (x *exchange) openComplete() {
 	}
 }
 
-// closeMeta ends a response with the result's _meta: members of its own, and serverInfo in the stateless era.
+// closeMeta ends a response with the result's _meta.
 func (s *Server) closeMeta(x *exchange, members []byte) error {
+	if err := s.appendMeta(x, members); err != nil {
+		return err
+	}
+	x.out = append(x.out, "}}"...)
+	return nil
+}
+
+// appendMeta writes a result's _meta: members of its own, and serverInfo in the stateless era.
+func (s *Server) appendMeta(x *exchange, members []byte) error {
 	if !utf8.Valid(members) {
 		return errors.New("mcp: the result's _meta is not UTF-8")
 	}
@@ -131,7 +147,6 @@ func (s *Server) closeMeta(x *exchange, members []byte) error {
 	case len(meta) > 0:
 		x.out = append(append(append(x.out, `,"_meta":{`...), meta...), '}')
 	}
-	x.out = append(x.out, "}}"...)
 	return nil
 }
 

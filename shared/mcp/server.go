@@ -21,6 +21,7 @@ type Deps struct {
 	Resources     Resources                    // nil: no resources
 	Prompts       Prompts                      // nil: no prompts
 	Completer     Completer                    // nil: no completions
+	Tasks         Tasks                        // nil: no tasks
 	Sealer        Sealer                       // for cursors and the state of an Ask; nil: lists of one page, and nobody is asked
 	Legacy        map[string]LegacyMethod      // logging/setLevel, resources/subscribe, resources/unsubscribe: served in the 2025 era, and declared
 	Logger        *slog.Logger                 // one line per request, at the time that Now tells; nil: none
@@ -62,6 +63,7 @@ type Server struct {
 	resources  Resources
 	prompts    Prompts
 	completer  Completer
+	tasks      Tasks
 	sealer     Sealer
 	log        *slog.Logger
 	lines      lineHandler // of log; nil: it takes records only
@@ -113,7 +115,7 @@ func New(d Deps, o Options) (*Server, error) {
 	}
 	s := &Server{
 		auth: d.Authenticator, challenger: d.Challenger, limiter: d.Limiter, tools: d.Tools,
-		resources: d.Resources, prompts: d.Prompts, completer: d.Completer, sealer: d.Sealer,
+		resources: d.Resources, prompts: d.Prompts, completer: d.Completer, tasks: d.Tasks, sealer: d.Sealer,
 		log: d.Logger, platformID: d.RequestID, now: d.Now, rand: d.Rand,
 		origins: allowed, corsHeaders: corsRequest, publicDiscover: o.PublicDiscover,
 		maxBody: cmp.Or(o.MaxBody, defaultMaxBody), outage: cmp.Or(o.Outage, defaultOutage),

@@ -153,6 +153,9 @@ func (s *Server) handlerFailure(x *exchange, name string, err error) *reply {
 	if errors.Is(err, ErrAnswer) {
 		return malformedInput(err)
 	}
+	if errors.Is(err, ErrTaskOnly) {
+		return noTasks()
+	}
 	if e, ok := errors.AsType[*ParamsError](err); ok {
 		return e.reply()
 	}
@@ -196,20 +199,23 @@ func (s *Server) ask(x *exchange, name string, a *Ask) *reply {
 	x.asked = true
 	x.open()
 	x.out = append(x.out, `"resultType":"input_required"`...)
-	for i, q := range a.Questions {
-		if i == 0 {
-			x.out = append(x.out, `,"inputRequests":{`...)
-		} else {
-			x.out = append(x.out, ',')
-		}
-		x.out = appendQuoted(append(appendQuoted(x.out, q.key), `:{"method":`...), q.method)
-		x.out = append(append(append(x.out, `,"params":`...), q.params...), '}')
-	}
 	if len(a.Questions) > 0 {
-		x.out = append(x.out, '}')
+		x.out = append(appendQuestions(append(x.out, `,"inputRequests":{`...), a.Questions), '}')
 	}
 	x.out = appendQuoted(append(x.out, `,"requestState":`...), token)
 	return s.rendered(x, s.closeMeta(x, nil))
+}
+
+// appendQuestions writes the members of inputRequests.
+func appendQuestions(dst []byte, questions []Question) []byte {
+	for i, q := range questions {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendQuoted(append(appendQuoted(dst, q.key), `:{"method":`...), q.method)
+		dst = append(append(append(dst, `,"params":`...), q.params...), '}')
+	}
+	return dst
 }
 
 // check finds faults of the handler.

@@ -89,5 +89,8 @@ func capabilities(d Deps, v Version) string {
 	if d.Legacy[methodSetLevel] != nil && !v.Stateless() {
 		c += `,"logging":{}`
 	}
+	if d.Tasks != nil && v.Stateless() {
+		c += `,"extensions":{"` + TasksExtension + `":{}}`
+	}
 	return c + "}"
 }

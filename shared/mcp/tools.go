@@ -52,12 +52,20 @@ func callTool(s *Server, x *exchange) *reply {
 			err = s.renderCall(x, &CallResult{Content: Contents(x.version, Text(cannotAsk(ask))), IsError: true})
 			return s.rendered(x, err)
 		}
+		if errors.Is(err, ErrTaskOnly) && !x.version.Stateless() {
+			x.isError = true
+			err = s.renderCall(x, &CallResult{Content: Contents(x.version, Text(taskOnly)), IsError: true})
+			return s.rendered(x, err)
+		}
 		return s.handlerFailure(x, req.Name, err)
 	}
 	if result == nil {
 		return s.internal(x, errors.New("mcp: the tool returned nothing"))
 	}
 	x.released, x.isError = result.Released, result.IsError
+	if result.Task != nil {
+		return s.rendered(x, s.renderTask(x, result.Task))
+	}
 	return s.rendered(x, s.renderCall(x, result))
 }
 

@@ -58,6 +58,14 @@ func (a *asker) envelope(version string, capabilities bool) string {
 	return out + "}"
 }
 
+// declaring is a request of a client that takes tasks.
+func (a *asker) declaring(method, params string) ask {
+	a.nextID++
+	meta := strings.TrimSuffix(a.envelope(revision, false), "}") +
+		`,"io.modelcontextprotocol/clientCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`
+	return a.message(strconv.Itoa(a.nextID), method, params+meta)
+}
+
 // request is one of 2026-07-28. params are members, each followed by a comma.
 func (a *asker) request(method, params string) ask {
 	a.nextID++
@@ -147,6 +155,7 @@ func (r *run) learn() {
 	for name := range object(found["capabilities"]) {
 		r.offers[name] = true
 	}
+	r.hasTasks = object(object(object(found["capabilities"])["extensions"])[tasksExtension]) != nil
 	info := object(object(found["_meta"])["io.modelcontextprotocol/serverInfo"])
 	r.server = strings.TrimSpace(str(info["name"]) + " " + str(info["version"]))
 	r.modern = slices.Contains(r.versions, revision) || r.list.result()["resultType"] != nil

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	maxRequests = 42
+	maxRequests = 45
 	maxSilent   = 4       // requests in a row without an answer
 	maxBody     = 4 << 20 // bytes; a list of several thousand tools
 	maxShown    = 160     // characters of what a server said

@@ -149,6 +149,20 @@ var broken = []struct {
 	{"envelope-capabilities", "served", mcpcheck.Fail, []breaker{reply(func(s seen) bool {
 		return strings.Contains(s.body, "_meta") && !strings.Contains(s.body, "clientCapabilities")
 	}, 200, jsonMedia, empty)}},
+	{"tasks-undeclared", "served", mcpcheck.Fail, []breaker{reply(func(s seen) bool {
+		return s.rpc("tasks/get") && !strings.Contains(s.body, "extensions")
+	}, 200, jsonMedia, empty)}},
+	{"tasks-unknown", "made up", mcpcheck.Fail, []breaker{reply(func(s seen) bool {
+		return s.rpc("tasks/get") && strings.Contains(s.body, "extensions")
+	}, 200, jsonMedia, empty)}},
+	{"tasks-unknown", "404", mcpcheck.Warn, []breaker{reply(func(s seen) bool {
+		return s.rpc("tasks/get") && strings.Contains(s.body, "extensions")
+	}, 404, jsonMedia, rpcError("-32602"))}},
+	{"tasks-header", "not compared", mcpcheck.Fail, []breaker{forge(func(s seen) {
+		if s.Header.Get("Mcp-Name") == "another-task" {
+			s.Header.Set("Mcp-Name", "mcpcheck-no-such-task")
+		}
+	})}},
 	{"name-base64", "not decoded", mcpcheck.Fail, []breaker{reply(func(s seen) bool { return strings.HasPrefix(s.Header.Get("Mcp-Name"), "=?base64?") }, 400, jsonMedia, rpcError("-32020"))}},
 	{"name-comma", "split by the adapter", mcpcheck.Fail, []breaker{forge(func(s seen) {
 		if name, rest, ok := strings.Cut(s.Header.Get("Mcp-Name"), ","); ok {

@@ -24,6 +24,7 @@ const (
 	discoverPage = spec + "server/discover"
 	cachingPage  = spec + "server/utilities/caching"
 	toolsPage    = spec + "server/tools"
+	tasksPage    = "https://modelcontextprotocol.io/seps/2663-tasks-extension"
 	lifecycle    = "https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation"
 	oldTransport = "https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management"
 )
@@ -113,6 +114,15 @@ var catalogue = []kind{
 	{"envelope-capabilities", "a request without clientCapabilities is refused", 0,
 		"A request that lacks a required field of _meta MUST be refused with 400 and -32602.", base + "#meta",
 		"Demand io.modelcontextprotocol/clientCapabilities, an object."},
+	{"tasks-undeclared", "tasks are for clients that declare them", 0,
+		"tasks/* from a client that did not declare the extension MUST be answered -32021.", tasksPage,
+		"Look for io.modelcontextprotocol/tasks in the request's clientCapabilities.extensions before the task; answer 400 with -32021."},
+	{"tasks-unknown", "a task that nobody has is -32602", 0,
+		"An invalid or nonexistent taskId MUST be answered -32602.", tasksPage,
+		"Answer another caller's task like one that never was."},
+	{"tasks-header", "an Mcp-Name that contradicts the taskId is refused", 0,
+		"The client MUST set Mcp-Name to params.taskId; one that differs is 400 and -32020.", tasksPage,
+		"Compare Mcp-Name with params.taskId on tasks/get, tasks/cancel and tasks/update."},
 	{"name-base64", "Mcp-Name is taken in its base64 form", 0,
 		"Servers MUST decode =?base64?…?= before they compare.", validation,
 		"Decode the value, strictly, and compare the result with the body."},

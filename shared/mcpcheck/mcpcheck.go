@@ -54,6 +54,7 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 	}
 	r.authorization(ctx)
 	r.stateless(ctx)
+	r.tasks(ctx)
 	r.handshake(ctx)
 	r.shapes(ctx)
 	r.call(ctx)
@@ -120,6 +121,7 @@ type run struct {
 	posts     []answer                // every answer to a request of 2026-07-28
 	sessions  []string                // to be ended
 	offers    map[string]bool         // capabilities
+	hasTasks  bool                    // the tasks extension is among them
 	tools     []tool                  // of the first page
 	cursor    string                  // of the next
 	documents map[string]resourceInfo // by address

@@ -80,7 +80,7 @@ func newWorld(t *testing.T, broken ...breaker) *world {
 		t.Fatal(err)
 	}
 	endpoint, err := mcp.New(mcp.Deps{
-		Authenticator: door{resource}, Challenger: resource, Limiter: unlimited{}, Tools: shelf{&w.calls}, Logger: slog.New(slog.DiscardHandler),
+		Authenticator: door{resource}, Challenger: resource, Limiter: unlimited{}, Tools: shelf{&w.calls}, Tasks: nobodys{}, Logger: slog.New(slog.DiscardHandler),
 	}, mcp.Options{Name: "fixture", Version: "1.0.0", PublicOrigin: origin})
 	if err != nil {
 		t.Fatal(err)
@@ -221,3 +221,10 @@ func rpc(method string) func(seen) bool { return func(s seen) bool { return s.rp
 func path(suffix string) func(seen) bool {
 	return func(s seen) bool { return s.URL.Path == suffix }
 }
+
+// nobodys has no task of anybody.
+type nobodys struct{}
+
+func (nobodys) Task(context.Context, *mcp.TaskRequest) (*mcp.Task, error) { return nil, mcp.ErrUnknown }
+func (nobodys) CancelTask(context.Context, *mcp.TaskRequest) error        { return mcp.ErrUnknown }
+func (nobodys) AnswerTask(context.Context, *mcp.TaskRequest) error        { return mcp.ErrUnknown }

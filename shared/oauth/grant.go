@@ -7,11 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/oauth/standing"
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
 const (
-	grantPrefix   = "grant"
+	grantPrefix   = standing.GrantPrefix
 	grantFormat   = 1
 	grantIdle     = 30 * 24 * time.Hour  // without a refresh it ends
 	grantLife     = 180 * 24 * time.Hour // and then it ends in any case: the person is asked again
@@ -44,7 +45,7 @@ type storedGrant struct {
 }
 
 func grantKey(id string) store.Key {
-	return store.Key{Table: store.Core, Partition: "oauth/grant/" + id, Sort: "grant"}
+	return standing.GrantKey(id)
 }
 
 func personGrantKey(person, id string) store.Key {

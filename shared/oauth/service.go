@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/oauth/standing"
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
 const (
-	servicePrefix = "svc"
+	servicePrefix = standing.ServicePrefix
 	secretPrefix  = "bzs_"
 	serviceFormat = 1
 	maxServices   = 100 // that a list shows
@@ -43,7 +44,7 @@ type storedService struct {
 }
 
 func serviceKey(id string) store.Key {
-	return store.Key{Table: store.Core, Partition: "oauth/service/" + id, Sort: "service"}
+	return standing.ServiceKey(id)
 }
 
 func organizationServiceKey(org, id string) store.Key {

@@ -101,6 +101,7 @@ type call struct {
 	inquiry      *Inquiry
 	client       Client
 	trace        Trace
+	key          IdempotencyKey
 }
 
 // Value answers the one key of this package and leaves every other to the parent.

@@ -90,6 +90,7 @@ func harmless(value string) string {
 // caller, scope, tenant, role and input have passed as they do for the act.
 type Inquiry struct {
 	Answered bool      // by the operation; false when the route refused before
+	Replayed bool      // the act was done before under this idempotency key: the route wrote its reply, and nobody is asked again
 	Question *Question // nil: these arguments need no question
 }
 

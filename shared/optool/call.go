@@ -36,10 +36,16 @@ func (t *Tools) CallTool(ctx context.Context, r *mcp.CallRequest) (*mcp.CallResu
 		return t.refuse(ctx, err), nil
 	}
 	ctx = op.WithClient(ctx, caller, op.SurfaceMCP, r)
+	var result *mcp.CallResult
 	if own.op.Effect == op.Destructive {
-		return t.confirmed(ctx, own, p, c, r)
+		result, err = t.confirmed(ctx, own, p, c, r)
+	} else {
+		result, err = t.answer(own, c, t.run(ctx, own, p, c, r.Header))
 	}
-	return t.answer(own, c, t.run(ctx, own, p, c, r.Header))
+	if err != nil {
+		return nil, err
+	}
+	return t.begun(ctx, own, r, result), nil
 }
 
 // May returns what CallTool refuses a request with before it looks at its arguments: nil when the caller may use the tool,

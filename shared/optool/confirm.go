@@ -132,6 +132,10 @@ func (t *Tools) inquire(
 		rec.release()
 		return i.Question, nil, nil
 	}
+	if i.Replayed { // it was confirmed and done before, under the same idempotency key
+		replayed, err := t.answer(own, c, rec)
+		return nil, replayed, err
+	}
 	if rec.status < http.StatusMultipleChoices {
 		status := rec.status
 		rec.release()

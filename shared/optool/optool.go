@@ -6,6 +6,9 @@
 // A destructive operation is asked first, through its route, what a person must confirm; the client is asked that (MCP
 // 2026-07-28, elicitation in form mode), and the yes travels to the service, which uses it up in the act's own transaction.
 //
+// An operation that starts a job answers with a task where the client declares the tasks extension (SEP-2663): the job is durable by
+// then, and what a person must confirm was confirmed. The operations that read and cancel jobs serve tasks/get and tasks/cancel.
+//
 // Arguments carry the names of the wire: path and query parameters as they are, header parameters in lower case with
 // underscores, the members of the body flattened beside them. Null in an optional parameter counts as left out, for models
 // fill optional fields with null; null in a member of the body means what it means to the route.
@@ -34,6 +37,8 @@ type Options struct {
 	UntrustedMetaKey string // key in a result's _meta for the pointers to members named untrusted; empty: not searched
 	WorkspaceHeader  string // the only header of the client that is forwarded, in canonical form; empty: X-Workspace-Id
 	BasePath         string // of the routes, for the URL of the in-process request
+	// JobRead and JobCancel name the operations, with the job's id in their path, that tasks stand on. Empty: there are no tasks.
+	JobRead, JobCancel string
 }
 
 // Tools is a catalogue as tools. It is safe for concurrent use.

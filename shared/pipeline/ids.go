@@ -17,6 +17,7 @@ const (
 	prefixIntake     = "intake_"
 	prefixEmail      = "email_"
 	prefixAttachment = "att_"
+	prefixJob        = "job_"
 )
 
 // fixedID is an id that follows from its parts: whoever makes it again makes the same. The parts are length-prefixed, so that

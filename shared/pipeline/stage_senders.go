@@ -33,16 +33,24 @@ func (r *run) senders(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, own, _ := strings.Cut(r.email.Envelope.To, "@")
-	c := r.email.Content
-	r.judged = inbox.Judge(inbox.SenderFacts{
-		From: c.From, ReplyTo: c.ReplyTo, Author: author, Checks: auth, Own: own, SameOwner: r.w.deps.SameOrganization,
-	}, entries, policy, unlisted, r.w.deps.Clock())
+	r.author = author
+	r.judged = r.verdict(author, auth, policy, unlisted, entries)
 	r.email.Trust = r.judged.Trust
 	if r.judged.Label && !slices.Contains(r.email.Labels, inbox.LabelUnlisted) {
 		r.email.Labels = append(r.email.Labels, inbox.LabelUnlisted)
 	}
 	return nil
+}
+
+// verdict is what the inbox makes of who sent the mail.
+func (r *run) verdict(
+	author string, auth []inbox.AuthCheck, policy inbox.SenderPolicy, unlisted inbox.OnUnlisted, entries []inbox.AllowedSender,
+) inbox.Judgement {
+	_, own, _ := strings.Cut(r.email.Envelope.To, "@")
+	c := r.email.Content
+	return inbox.Judge(inbox.SenderFacts{
+		From: c.From, ReplyTo: c.ReplyTo, Author: author, Checks: auth, Own: own, SameOwner: r.w.deps.SameOrganization,
+	}, entries, policy, unlisted, r.w.deps.Clock())
 }
 
 // authenticate survives whatever the mail does to it: then, as without an Authenticate, it has no author to rely on.

@@ -27,7 +27,7 @@ type Outbox interface {
 	// FanOut stores one received mail and one outbox row of its own (under the mail's id) for each recipient and drops the
 	// intake's row last, in transactions of bounded size. Repeating it, also half-way, changes nothing that is there.
 	FanOut(ctx context.Context, in inbox.Intake, mails []inbox.Email) error
-	// Pending lists the ids of outbox rows (intake_ or email_) that were stored before a time, oldest first: they are to
+	// Pending lists the ids of outbox rows (intake_, email_ or job_) that were stored before a time, oldest first: they are to
 	// be sent to the queue again.
 	Pending(ctx context.Context, before time.Time, limit int) ([]string, error)
 }

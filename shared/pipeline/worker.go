@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -31,6 +32,16 @@ type WorkerDeps struct {
 	// SameOrganization reports whether two domains have one owner; nil: only when they are equal.
 	SameOrganization func(a, b string) bool
 	Senders          Senders // nil: every inbox is open and nobody is listed
+
+	Jobs      Jobs                  // nil: no jobs are run
+	Handlers  map[string]JobHandler // by the kind of the job; a job of a kind that is not here fails
+	Authority Authority             // for handlers that send something
+	// JobFailed is told of a job before it is stored as failed, perhaps more than once of one job; an error keeps the job. nil: nobody.
+	JobFailed func(ctx context.Context, j inbox.Job) error
+	Reprocess Reprocessing // nil: no mail is read again
+	// Notify tells of a mail that was read again and whose job wants it told (inbox.ReprocessParams), perhaps more than once of
+	// one job. nil: there is nobody to tell.
+	Notify func(ctx context.Context, e inbox.Email, job string) error
 }
 
 // WorkerOptions bound the work. A zero field takes the default.
@@ -48,7 +59,9 @@ type Worker struct {
 	deps   WorkerDeps
 	opts   WorkerOptions
 	memory *semaphore.Weighted
-	inWork sync.Map // ids of the mails that goroutines of this process are at
+	inWork sync.Map // ids of the mails and jobs that goroutines of this process are at
+
+	handlers map[string]JobHandler
 }
 
 // NewWorker checks the dependencies.
@@ -77,10 +90,17 @@ func NewWorker(deps WorkerDeps, opts WorkerOptions) (*Worker, error) {
 	if opts.MaxFiles <= 0 {
 		opts.MaxFiles = 500
 	}
-	return &Worker{deps: deps, opts: opts, memory: semaphore.NewWeighted(opts.Memory)}, nil
+	w := &Worker{deps: deps, opts: opts, memory: semaphore.NewWeighted(opts.Memory), handlers: maps.Clone(deps.Handlers)}
+	if w.handlers == nil {
+		w.handlers = map[string]JobHandler{}
+	}
+	if deps.Reprocess != nil {
+		w.handlers[inbox.KindReprocess] = JobFunc(w.reprocess)
+	}
+	return w, nil
 }
 
-// Handle does what the id asks for: an intake is fanned out, a mail is processed. attempt is how often the queue has given
+// Handle does what the id asks for: an intake is fanned out, a mail is processed, a job is done. attempt is how often the queue has given
 // the message out, from 1; it spaces retries and stands in the log. Nil means done, also when there was nothing left to do.
 // DispositionOf says what to do about an error.
 func (w *Worker) Handle(ctx context.Context, id string, attempt int) (err error) {
@@ -95,7 +115,13 @@ func (w *Worker) Handle(ctx context.Context, id string, attempt int) (err error)
 		return w.intake(ctx, id, attempt)
 	case strings.HasPrefix(id, prefixEmail):
 		return w.mail(ctx, id, attempt, origin{})
+	case strings.HasPrefix(id, prefixJob):
+		return w.job(ctx, id, attempt)
 	}
+	return badJob()
+}
+
+func badJob() error {
 	return apperr.New(apperr.Invalid, "bad_job", "The queue holds a message that is not for this worker.")
 }
 
@@ -151,6 +177,7 @@ type run struct {
 	reading     *Reading // nil: not read
 	key         string   // of Duplicate
 	duplicateOf string   // the mail is an exact copy and will be dropped
+	author      string   // the one address that the checks speak of
 	judged      inbox.Judgement
 	body        *inbox.Body
 	attachments []inbox.Attachment

@@ -59,6 +59,7 @@ type Deps struct {
 	Authenticator Authenticator                // of HTTP requests; in-process calls bring their caller
 	Challenger    Challenger                   // of every 401 and 403 for want of scope
 	Limiter       Limiter                      // of HTTP requests, by grant; nil: none
+	Idempotency   Idempotency                  // needed where an operation takes a key
 	Outward       Gate                         // of operations that let something out, on every surface; nil: none
 	Logger        *slog.Logger                 // one line for each fault of ours
 	RequestID     func(context.Context) string // the id that the outermost middleware gave the request; empty: none

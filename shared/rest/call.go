@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/buzon-mail/buzon/shared/op"
 )
 
 var (
@@ -23,12 +25,14 @@ var (
 type call struct {
 	r       *http.Request
 	ctx     context.Context //nolint:containedctx // huma.Context hands it to the handler; a call lives as long as its request
+	route   *route
 	bound   *bound
 	carrier carrier
 	query   pairs
 	body    body
 	refused *huma.ErrorModel
 	out     any
+	replay  *op.Replay // the act was done before
 	err     error
 }
 

@@ -24,7 +24,9 @@ type nothing struct{}
 // Define makes an operation from its declaration and the function that serves it. Fields of I carry huma's tags (path,
 // query, header), the field Body is the JSON body; cookies and forms are not read. O has a field Body, may have Status (an
 // int; 0 is the declared one), and fields with a header tag (string, int, time.Time, fmt.Stringer; empty: not sent). The
-// handler finds caller and workspace in its context (op.CallerFrom, op.TenantFrom). What it returns belongs to the route from
+// handler finds caller and workspace in its context (op.CallerFrom, op.TenantFrom). An input that embeds Key or RequiredKey takes an
+// idempotency key: the route looks it up before anything else, and the service writes op.IdempotencyKeyFrom in the transaction of
+// the act. An operation with op.Spec.Job returns what Started makes. What it returns belongs to the route from
 // then on: a nil slice that is a member of Body becomes an empty one, so that a list is never null.
 func Define[I, O any](spec op.Spec, handle func(context.Context, *I) (*O, error)) op.Operation {
 	return define(spec, nil, handle)
@@ -42,7 +44,11 @@ func DefineDestructive[I, O any](
 func define[I, O any](
 	spec op.Spec, question func(context.Context, *I) (*op.Question, error), handle func(context.Context, *I) (*O, error),
 ) op.Operation {
-	if spec.Status == 0 {
+	switch {
+	case spec.Status != 0:
+	case spec.Job:
+		spec.Status = http.StatusAccepted
+	default:
 		spec.Status = http.StatusOK
 	}
 	return op.Operation{
@@ -63,6 +69,10 @@ func pass[I, O any](
 ) func(context.Context, *I) (*nothing, error) {
 	return func(ctx context.Context, in *I) (*nothing, error) {
 		c := ctx.(*carrier).call // huma hands on what call.Context returned
+		if done, err := c.begin(in); done || err != nil {
+			c.err = err
+			return nil, nil //nolint:nilnil // as below
+		}
 		if inquiry := op.InquiryFrom(c.ctx); inquiry != nil {
 			inquiry.Question, c.err = question(c.ctx, in)
 			inquiry.Answered = c.err == nil

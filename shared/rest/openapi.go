@@ -147,6 +147,9 @@ func kindsOf(o *op.Operation) []apperr.Kind {
 	if _, ok := o.Input.FieldByName("Body"); ok {
 		kinds = append(kinds, apperr.TooLarge, apperr.UnsupportedMedia)
 	}
+	if TakesKey(o.Input) {
+		kinds = append(kinds, apperr.Conflict)
+	}
 	kinds = append(kinds, o.Errors...)
 	slices.Sort(kinds)
 	return slices.Compact(kinds)

@@ -70,6 +70,7 @@ func throughPointer(t reflect.Type, index []int) bool {
 func (p *replyPlan) write(w http.ResponseWriter, c *call) error {
 	if c.out == nil {
 		if p.body < 0 {
+			c.settle(nil, p.status)
 			w.WriteHeader(p.status)
 			return nil
 		}
@@ -83,6 +84,7 @@ func (p *replyPlan) write(w http.ResponseWriter, c *call) error {
 		}
 	}
 	if p.body < 0 || status == http.StatusNoContent {
+		c.settle(nil, status)
 		p.head(w.Header(), v)
 		w.WriteHeader(status)
 		return nil
@@ -98,6 +100,7 @@ func (p *replyPlan) write(w http.ResponseWriter, c *call) error {
 	if err := e.enc.Encode(b.Addr().Interface()); err != nil {
 		return fmt.Errorf("encode the reply: %w", err)
 	}
+	c.settle(e.buf.Bytes()[:e.buf.Len()-1], status)
 	p.head(w.Header(), v)
 	w.Header()["Content-Type"] = jsonType
 	w.WriteHeader(status)

@@ -17,13 +17,14 @@ import (
 )
 
 // route is the handler of one operation. Everything that guards the operation lies in it and in this order: panic, caller,
-// scope, the caller read anew where that matters, tenant, role, the parts it is confined to, outward limit, path values, query, body, huma's validation.
-// Nothing of it may move around the mux: in-process calls don't pass the mux.
+// scope, the caller read anew where that matters, tenant, role, the parts it is confined to, outward limit, path values, query, body, huma's
+// validation, idempotency key. Nothing of it may move around the mux: in-process calls don't pass the mux.
 type route struct {
 	api     *API
 	op      *op.Operation
 	scope   op.ScopeSet
 	strong  bool     // who calls is read anew
+	keyed   bool     // it takes an idempotency key
 	params  []string // path parameters
 	once    sync.Once
 	bound   *bound
@@ -34,7 +35,14 @@ func newRoute(a *API, o *op.Operation) (*route, error) {
 	if _, ok := o.Binding.(*binding); !ok {
 		return nil, fmt.Errorf("rest: %s was not made by Define", o.Name)
 	}
+	if err := checkJob(o); err != nil {
+		return nil, err
+	}
+	if err := checkKey(o, a.deps.Idempotency); err != nil {
+		return nil, err
+	}
 	t := &route{api: a, op: o, params: parameters(o.Path), strong: a.catalogue.Vocabulary.Strong(o)}
+	t.keyed = TakesKey(o.Input)
 	if o.Scope != "" {
 		t.scope, _ = a.catalogue.Vocabulary.Bit(o.Scope) // the catalogue has checked that it is known
 	}
@@ -54,7 +62,7 @@ func parameters(path string) []string {
 
 // ServeHTTP runs the operation for the caller of the request's context.
 func (t *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{r: r}
+	c := &call{r: r, route: t}
 	defer t.rescue(w, r)
 	if err := t.serve(c, w); err != nil {
 		t.api.fail(r.Context(), w, t.op.Name, err)
@@ -109,10 +117,16 @@ func (t *route) serve(c *call, w http.ResponseWriter) error {
 	case c.refused != nil:
 		return invalid(c.refused, t.op)
 	case c.err != nil:
+		c.settle(nil, 0)
 		return c.err
+	case c.replay != nil:
+		return t.again(w, c.replay)
 	case inquiry != nil:
 		w.WriteHeader(http.StatusNoContent)
 		return nil
+	}
+	if out, ok := c.out.(*StartedOutput); ok {
+		out.locate(t.api.options.BasePath)
 	}
 	return t.bound.reply.write(w, c)
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/lambdaedge"
 	"github.com/buzon-mail/buzon/shared/oauth"
+	"github.com/buzon-mail/buzon/shared/queue"
+	sqsqueue "github.com/buzon-mail/buzon/shared/queue/sqs"
 	"github.com/buzon-mail/buzon/shared/seal"
 	"github.com/buzon-mail/buzon/shared/store/dynamo"
 )
@@ -37,6 +39,7 @@ type deployment struct {
 	engine *dynamo.Engine
 	store  *inboxstore.Store
 	blobs  *bucket.Store
+	queue  queue.Queue // nil: the worker's schedule sends what is in the outbox, within three minutes
 	vault  *vault.Reader
 	keys   *oauth.KeyRing
 	log    *slog.Logger
@@ -61,6 +64,11 @@ func deploy(cfg *config.API, aws awsclient.Config, log *slog.Logger, clock func(
 	}
 	if d.blobs, err = bucket.New(bucket.Options{AWS: aws, Bucket: cfg.AWS.Bucket, PathStyle: aws.Endpoint != "", Clock: clock}); err != nil {
 		return nil, err
+	}
+	if cfg.AWS.JobsQueue != "" {
+		if d.queue, err = sqsqueue.New(sqsqueue.Options{AWS: aws, URL: cfg.AWS.JobsQueue}); err != nil {
+			return nil, err
+		}
 	}
 	if d.vault, err = vault.New(aws); err != nil {
 		return nil, err
@@ -163,7 +171,7 @@ func (d *deployment) make(ctx context.Context, origin string) (_ http.Handler, e
 		}
 	}
 	h, err := web.New(web.Deps{
-		Store: d.store, Blobs: web.Blobs{Opener: d.blobs}, Downloads: web.Downloads{Signer: d.blobs}, Engine: d.engine,
+		Store: d.store, Blobs: web.Blobs{Opener: d.blobs}, Downloads: web.Downloads{Signer: d.blobs}, Engine: d.engine, Queue: d.queue,
 		Seal: d.seal, Permanent: d.fixed, Keys: d.keys,
 		Logger: d.log, Clock: d.clock, Random: rand.Reader, RequestID: requestID,
 	}, web.Options{

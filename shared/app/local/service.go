@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/blob/dir"
@@ -139,7 +140,7 @@ func (s *Service) wire(origin string) (err error) {
 		return err
 	}
 	s.api, err = web.New(web.Deps{
-		Store: s.store, Blobs: web.Blobs{Opener: s.blobs}, Downloads: web.Downloads{Signer: s.blobs}, Serve: s.blobs.Handler(),
+		Store: s.store, Blobs: web.Blobs{Opener: s.blobs}, Downloads: web.Downloads{Signer: s.blobs}, Serve: s.blobs.Handler(), Queue: s.queue,
 		Engine: s.engine, Seal: s.seal, Permanent: s.fixed,
 		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader, Fetcher: s.opts.Fetcher,
 	}, web.Options{
@@ -172,6 +173,7 @@ func (s *Service) pipeline() (err error) {
 	s.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: parsing.Mail(mail.Limits{}),
 		Logger: s.log, Clock: s.opts.Clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: s.store,
+		Jobs: s.store, Reprocess: s.store, Authority: authority.New(s.store, s.engine, s.store),
 	}, pipeline.WorkerOptions{})
 	return err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/op"
 	"github.com/buzon-mail/buzon/shared/optool"
+	"github.com/buzon-mail/buzon/shared/queue"
 	"github.com/buzon-mail/buzon/shared/rest"
 	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/seal"
@@ -39,6 +40,7 @@ type Deps struct {
 	Store     *inboxstore.Store
 	Blobs     inbox.Blobs
 	Downloads inbox.Downloads
+	Queue     queue.Queue   // of the worker's jobs
 	Serve     http.Handler  // of the downloads' addresses; nil where something else serves them
 	Engine    store.Engine  // of the authorization server's rows
 	Seal      *seal.Keyring // what travels for a day at most
@@ -131,11 +133,15 @@ func (b *builder) build() (*API, error) {
 }
 
 func (b *builder) domain() error {
+	var jobs inbox.JobQueue
+	if b.Queue != nil {
+		jobs = jobQueue{b.Queue}
+	}
 	services, err := inboxops.NewServices(inbox.Deps{
 		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
 		Organizations: b.Store, Members: b.Store, Keys: b.Store, SignIns: signIns{b}, SecretPages: secretPages{b},
 		Threads: b.Store, Work: b.Store, Waiting: b.Store, Usage: b.Store, Rates: rates{b}, MaxWaits: b.MaxWaits,
-		Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
+		Jobs: b.Store, JobQueue: jobs, Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
 		return fmt.Errorf("web: %w", err)
@@ -197,7 +203,7 @@ func (b *builder) rest() (*rest.API, error) {
 	options := inboxops.Document()
 	options.PublicOrigin, options.AllowedOrigins = b.Origin, b.AllowedOrigins
 	options.ChallengeHeader, options.OpenAPI = "X-MCP-Challenge", inboxops.OpenAPI()
-	deps := rest.Deps{Authenticator: b.identity, Challenger: b.resource, Logger: b.Logger, RequestID: b.ids.RequestID, Source: b.ids.Source}
+	deps := rest.Deps{Authenticator: b.identity, Challenger: b.resource, Logger: b.Logger, RequestID: b.ids.RequestID, Source: b.ids.Source, Idempotency: inboxops.Keys{Store: b.Store}}
 	if b.PerMinute > 0 {
 		deps.Limiter = restLimiter{b.limiter}
 	}
@@ -218,6 +224,7 @@ func (b *builder) mcp(routes *rest.API) (*mcp.Server, error) {
 	}
 	tools, err := optool.New(b.catalogue, routes, segments, optool.Options{
 		UntrustedMetaKey: untrustedMetaKey, WorkspaceHeader: rest.WorkspaceHeader, BasePath: inboxops.BasePath,
+		JobRead: inboxops.JobRead, JobCancel: inboxops.JobCancel,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("web: %w", err)
@@ -230,7 +237,7 @@ func (b *builder) mcp(routes *rest.API) (*mcp.Server, error) {
 	}
 	endpoint, err := mcp.New(mcp.Deps{
 		Authenticator: forMCP{b.identity}, Challenger: b.resource, Limiter: b.limiter, Tools: tools,
-		Resources: offers, Prompts: offers, Completer: offers, Logger: b.Logger,
+		Resources: offers, Prompts: offers, Completer: offers, Tasks: tools, Logger: b.Logger,
 		Sealer: b.Seal.Purpose("mcp"), RequestID: b.ids.RequestID, Now: b.Clock, Rand: b.Random,
 	}, mcp.Options{
 		Name: "buzon", Title: "Buzón", Version: b.Version, Instructions: instructions,

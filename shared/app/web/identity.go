@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxops"
@@ -23,7 +24,7 @@ const freshness = 30 * time.Second
 const callers = 4096
 
 // CommandLine is the client of tokens that the command line mints for a loopback service. They have no grant to revoke.
-const CommandLine = "buzon-cli"
+const CommandLine = authority.CommandLine
 
 // Directory knows people and what they reach.
 type Directory interface {

@@ -112,6 +112,7 @@ var scopesInSpanish = map[string]string{
 	"keys:read":        "Ver las claves de API, nunca sus secretos.",
 	"keys:write":       "Crear, renovar y revocar claves de API.",
 	"jobs:read":        "Seguir los trabajos largos.",
+	"jobs:write":       "Cancelar trabajos largos.",
 	"audit:read":       "Leer el registro de auditoría.",
 	"usage:read":       "Ver el uso y los límites.",
 	"codes:read":       "Ver los códigos y enlaces de un solo uso de los correos. Sin este permiso van tapados.",

@@ -30,7 +30,7 @@ func emulated(ctx context.Context, clock func() time.Time) (*Engines, error) {
 	if err := waiting(ctx, e); err != nil {
 		return nil, fmt.Errorf("%w (and closing: %w)", err, e.Close())
 	}
-	return &Engines{Store: e.Store, Blobs: e.Blobs, Queue: e.Queue, Source: e.Queue, Close: e.Close}, nil
+	return &Engines{Store: e.Store, Rows: e.Engine, Blobs: e.Blobs, Queue: e.Queue, Source: e.Queue, Close: e.Close}, nil
 }
 
 func waiting(ctx context.Context, e *emulator.Emulation) error {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/deployed"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
 	"github.com/buzon-mail/buzon/shared/apperr"
@@ -18,6 +19,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/lambdaedge"
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/mailauth"
+	"github.com/buzon-mail/buzon/shared/oauth/standing"
 	"github.com/buzon-mail/buzon/shared/pipeline"
 	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 	"github.com/buzon-mail/buzon/shared/queue"
@@ -40,6 +42,7 @@ const (
 // Engines is what the function stands on.
 type Engines struct {
 	Store  *inboxstore.Store
+	Rows   standing.Getter // of the authorization server
 	Blobs  pipeline.Blobs
 	Queue  queue.Queue
 	Source Retrier
@@ -97,6 +100,7 @@ func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Functio
 	worker, err := pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: e.Store, Mails: e.Store, Blobs: e.Blobs, Queue: e.Queue, Parse: parsing.Mail(mail.Limits{}), Logger: log, Clock: clock,
 		Authenticate: parsing.Senders(nil), SameOrganization: mailauth.SameOrganization, Senders: e.Store,
+		Jobs: e.Store, Reprocess: e.Store, Authority: authority.New(e.Store, e.Rows, e.Store),
 	}, pipeline.WorkerOptions{ParseTimeout: parseTimeout})
 	if err != nil {
 		return nil, err
