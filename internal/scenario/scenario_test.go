@@ -67,7 +67,7 @@ func (d door) play(t *testing.T, archive *txtar.Archive, write bool) {
 	if len(archive.Files)%2 != 0 || len(archive.Files) == 0 {
 		t.Fatal("a scenario is pairs of a request and its reply")
 	}
-	captured := map[string]string{}
+	captured := map[string]string{"soon": time.Now().UTC().AddDate(0, 1, 0).Format(time.RFC3339)} // for what is to expire
 	for i := 0; i < len(archive.Files); i += 2 {
 		request, reply := archive.Files[i], &archive.Files[i+1]
 		got := d.send(t, request, captured)
@@ -183,7 +183,9 @@ var masks = []struct {
 	{regexp.MustCompile(`(requestId":\s*")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`((?:before|after)_sha256\\?":\s*\\?")[0-9a-f]{64}`), "${1}SHA256"},
 	{regexp.MustCompile(`(source_ip\\?":\s*\\?")[0-9a-f.:]+`), "${1}ADDRESS"}, // each door has its own
-	{regexp.MustCompile(`\b(email|intake|inbox|grant|lease|aud|job)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
+	{regexp.MustCompile(`bzk_[A-Za-z0-9_-]{6,43}`), "bzk_SECRET"},
+	{regexp.MustCompile(`(\?(?:link|id)=)[A-Za-z0-9_-]{43}`), "${1}LINK"},
+	{regexp.MustCompile(`\b(key|user|ws|email|intake|inbox|grant|lease|aud|job)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
 }
 
 func mask(text, origin string) string {

@@ -104,9 +104,13 @@ func limits(o Options) any {
 		"emails": map[string]any{
 			"bytes": inbox.MaxEmailBytes, "labels": inbox.MaxLabels,
 		},
-		"claims":               map[string]any{"emails": inbox.MaxClaim, "lease_seconds": inbox.MaxLease / time.Second},
-		"waits":                map[string]any{"seconds": inbox.MaxWait / time.Second, "at_once_per_grant": inbox.WaitsOfGrant},
-		"threads":              map[string]any{"emails_default": inbox.DefaultThreadEmails, "emails_max": inbox.MaxThreadEmails},
+		"claims":  map[string]any{"emails": inbox.MaxClaim, "lease_seconds": inbox.MaxLease / time.Second},
+		"waits":   map[string]any{"seconds": inbox.MaxWait / time.Second, "at_once_per_grant": inbox.WaitsOfGrant},
+		"threads": map[string]any{"emails_default": inbox.DefaultThreadEmails, "emails_max": inbox.MaxThreadEmails},
+		"api_keys": map[string]any{
+			"per_creator": inbox.MaxKeys, "inboxes_max": inbox.MaxKeyInboxes, "days_max": inbox.MaxKeyLife / (24 * time.Hour),
+			"overlap_hours_max": inbox.MaxKeyOverlap / time.Hour,
+		},
 		"restorable_days":      inbox.Retention / (24 * time.Hour),
 		"download_url_seconds": inbox.MaxDownloadTTL / time.Second,
 	}

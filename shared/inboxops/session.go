@@ -88,7 +88,9 @@ func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionO
 	if c.Role >= codesRole && !c.Scopes.Has(o.codes) {
 		missing = append(missing, scopeCodesRead)
 	}
-	s.Reconnect = reconnect(missing)
+	if c.Key == "" { // a key is what it was made
+		s.Reconnect = reconnect(missing)
+	}
 	return &SessionOutput{SessionBody{Data: s, Meta: ItemMeta{Masked: !o.actor(ctx).ReadCodes}}}, nil
 }
 
