@@ -63,7 +63,7 @@ endif
 conformance: ## the official MCP suite against shared/mcp, through every front door, and against the authorization server (npm)
 	@go run ./scripts/conformance
 
-clients: ## the official MCP clients, each in every mode (npm, pip)
+clients: ## the official MCP clients, each in every mode, and signing in by themselves (npm, pip)
 	@go run ./scripts/clients
 
 browser: ## Chromium at the sign-in and consent pages, with axe (npm; apt when there is no Chromium); pictures in .tools/browser/pictures

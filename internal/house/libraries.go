@@ -16,7 +16,7 @@ type library struct {
 //
 //nolint:gochecknoglobals // constant table
 var libraries = map[string]library{
-	"github.com/aws/aws-sdk-go-v2":               {[]string{"awsclient", "store/dynamo", "blob/s3", "queue/sqs", "outmail", "app"}, "AWS types do not leave the engines"},
+	"github.com/aws/aws-sdk-go-v2":               {[]string{"awsclient", "store/dynamo", "blob/s3", "queue/sqs", "outmail", "app", "testkit"}, "AWS types do not leave the engines"},
 	"github.com/aws/smithy-go":                   {[]string{"awsclient"}, "failures of AWS are told apart in one place"},
 	"github.com/aws/aws-sdk-go-v2/config":        {[]string{"app/local"}, "it costs 1 ms of start-up; functions make clients from options"},
 	"github.com/aws/aws-lambda-go":               {[]string{"lambdaedge"}, "Lambda's types do not leave the edge"},
@@ -41,6 +41,7 @@ var libraries = map[string]library{
 	"golang.org/x/sync":                          {[]string{"pipeline"}, "the worker bounds what it holds in memory"},
 	"github.com/oklog/ulid":                      {[]string{"pipeline"}, "ids that mails get at the door"},
 	"go.etcd.io/bbolt":                           {[]string{"store/embedded"}, "the file of one engine"},
+	"github.com/truora/minidyn":                  {[]string{"testkit"}, "DynamoDB in process: tests only"},
 	"github.com/santhosh-tekuri/jsonschema":      {[]string{"testkit"}, "2.5 ms of start-up: tests only"},
 
 	"net/http":      {[]string{"awsclient", "op", "rest", "mcp", "mcpcheck", "optool", "oauth", "safehttp", "lambdaedge", "inboxops", "app", "testkit", "functions", "outmail", "blob", "store", "queue"}, "the domain, the mail parser and the pipeline know no HTTP"},

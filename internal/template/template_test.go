@@ -242,6 +242,12 @@ func checkStatement(t *testing.T, name string, s node) {
 	}
 	folder := regexp.MustCompile(`^\$\{MailBucket\.Arn\}/[a-z]+/\*$`)
 	for _, r := range list(at(s, "Resource")) {
+		if branches := list(at(r, "Fn::If")); len(branches) == 3 && named(branches[2]) == "AWS::NoValue" {
+			r = branches[1] // there, or nothing
+			if at(r, "Fn::Sub") == "${OidcSecretArn}" {
+				continue
+			}
+		}
 		if sub := text(at(r, "Fn::Sub")); sub != "" && !folder.MatchString(sub) || sub == "" && named(r) == "" {
 			t.Errorf("%s may act on %s", name, jsonOf(t, r))
 		}
@@ -485,5 +491,44 @@ func TestBuildTargets(t *testing.T) {
 		if !strings.Contains(string(makefile), "build-"+name) {
 			t.Errorf("the Makefile does not build %s", name)
 		}
+	}
+}
+
+// Sign-in at a provider: all of it or nothing, and the secret only by its ARN.
+func TestProvider(t *testing.T) {
+	template := load(t)
+	variables, _ := at(template, "Resources", "ApiFunction", "Properties", "Environment", "Variables").(map[string]node)
+	given := map[string]string{
+		"OidcIssuer": "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_x", "OidcClientId": "id", "OidcAllow": "@example.com", "OidcName": "Example",
+		"OidcSecretArn": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:oidc-AbCdEf",
+	}
+	values := map[string]string{
+		"AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand", "AWS_REGION": "eu-west-1",
+		"AWS_ACCESS_KEY_ID": "ASIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "session",
+	}
+	for variable, value := range variables {
+		if branches := list(at(value, "Fn::If")); len(branches) == 3 && branches[0] == "HasProvider" {
+			if branches[2] != "" {
+				t.Errorf("%s without a provider: %v", variable, branches[2])
+			}
+			value = branches[1]
+		}
+		if values[variable] = given[named(value)]; values[variable] == "" {
+			values[variable] = sample(template, value)
+		}
+	}
+	c, err := config.LoadAPI(func(v string) string { return values[v] })
+	if err != nil || c.Upstream == nil || c.Upstream.Name != "Example" || c.Upstream.Secret.Reveal() != given["OidcSecretArn"] {
+		t.Errorf("%+v, %v", c, err)
+	}
+	pattern := regexp.MustCompile(text(at(template, "Parameters", "OidcSecretArn", "AllowedPattern")))
+	for value, ok := range map[string]bool{given["OidcSecretArn"]: true, "": true, "hush-hush": false, "arn:aws:s3:::bucket": false} {
+		if pattern.MatchString(value) != ok {
+			t.Errorf("OidcSecretArn takes %q: %t", value, !ok)
+		}
+	}
+	whole := jsonOf(t, template)
+	if strings.Contains(whole, "BUZON_OIDC_CLIENT_SECRET") || !strings.Contains(jsonOf(t, at(template, "Resources", "ApiRole")), "OidcSecretArn") {
+		t.Error("the secret stands in the clear, or can't be read")
 	}
 }

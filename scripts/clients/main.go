@@ -3,7 +3,8 @@
 // back to initialize would look just as well.
 //
 //	go run ./scripts/clients                 as make clients: the conformance fixtures over net/http and through each front door,
-//	                                         then the service itself, local and emulated behind a function URL
+//	                                         then the service itself, local and emulated behind a function URL; then those
+//	                                         that can sign in do so by themselves (README.md)
 //	MCP_PLAN='{"url":...,"tool":{...}}' go run ./scripts/clients -plan   any server; Plan says what can stand in it
 package main
 
@@ -63,7 +64,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := install(ctx, *tools); err != nil {
 		return err
 	}
-	return converse(ctx, clients(*tools), *only, targets, out)
+	talks := clients(*tools)
+	good, bad := converse(ctx, talks, *only, targets, out)
+	if !*plan {
+		signedIn, refused := runFlows(ctx, flows(*tools), *only, out)
+		good, bad = good+signedIn, bad+refused
+	}
+	return verdict(good, bad, out)
 }
 
 // target is a server and what the nth client says to it.
@@ -108,12 +115,20 @@ func start(ctx context.Context, doors []string) (targets []target, stop func(), 
 
 var errFailed = errors.New("a client did not finish its conversation")
 
+// verdict sums up. Nothing at all is a failure too.
+func verdict(good, bad int, out io.Writer) error {
+	fmt.Fprintf(out, "%d passed, %d failed\n", good, bad)
+	if bad > 0 || good == 0 {
+		return errFailed
+	}
+	return nil
+}
+
 // perClient is how long one conversation may take; a healthy one needs a few seconds.
 const perClient = time.Minute
 
 // converse lets each client talk to each target and prints a line for each.
-func converse(ctx context.Context, all []client, only string, targets []target, out io.Writer) error {
-	good, bad := 0, 0
+func converse(ctx context.Context, all []client, only string, targets []target, out io.Writer) (good, bad int) {
 	for _, t := range targets {
 		for n, c := range all {
 			if !strings.Contains(c.name, only) {
@@ -129,11 +144,7 @@ func converse(ctx context.Context, all []client, only string, targets []target, 
 			fmt.Fprintf(out, "ok    %s at %s: %s era, %s: %s\n", c.name, t.name, said.Era, said.Version, strings.Join(said.Steps, ", "))
 		}
 	}
-	fmt.Fprintf(out, "%d passed, %d failed\n", good, bad)
-	if bad > 0 || good == 0 {
-		return errFailed
-	}
-	return nil
+	return good, bad
 }
 
 // visit is the conversation, and the attempt at one without a token.

@@ -90,9 +90,9 @@ func TestConverse(t *testing.T) {
 				}
 			}
 			var out bytes.Buffer
-			err := converse(t.Context(), []client{{"x", "mode", c.version, []string{program}}}, "", []target{{"here", same(plan)}}, &out)
-			if (err == nil) != c.ok || err != nil && !errors.Is(err, errFailed) {
-				t.Errorf("%v: %s", err, out.String())
+			good, bad := converse(t.Context(), []client{{"x", "mode", c.version, []string{program}}}, "", []target{{"here", same(plan)}}, &out)
+			if good+bad != 1 || (good == 1) != c.ok {
+				t.Errorf("%d good, %d bad: %s", good, bad, out.String())
 			}
 		})
 	}
@@ -105,13 +105,18 @@ func TestConverse(t *testing.T) {
 		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it has to run
 			t.Fatal(err)
 		}
-		err := converse(t.Context(), []client{{"x", "auto", modern, []string{program}}}, "", []target{{"here", same(plan)}}, new(bytes.Buffer))
-		if (err == nil) != ok {
-			t.Errorf("with a token, %s: %v", script, err)
+		good, bad := converse(t.Context(), []client{{"x", "auto", modern, []string{program}}}, "", []target{{"here", same(plan)}}, new(bytes.Buffer))
+		if good+bad != 1 || (good == 1) != ok {
+			t.Errorf("with a token, %s: %d good, %d bad", script, good, bad)
 		}
 	}
 	var out bytes.Buffer
-	if err := converse(t.Context(), nil, "", []target{{"here", same(plan)}}, &out); !errors.Is(err, errFailed) {
-		t.Error("nobody talked, and that is green")
+	for _, c := range []struct{ good, bad int }{{0, 0}, {0, 1}, {5, 1}} {
+		if err := verdict(c.good, c.bad, &out); !errors.Is(err, errFailed) {
+			t.Errorf("%+v is green", c)
+		}
+	}
+	if err := verdict(1, 0, &out); err != nil {
+		t.Error(err)
 	}
 }

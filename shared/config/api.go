@@ -12,10 +12,11 @@ type API struct {
 	KeySet         Secret // name of the secret that holds the signing keys; empty when emulated
 	AWS            AWS    // zero when emulated
 	Rates          Rates
-	Waits          int      // calls that may wait for mail at once
-	AllowedOrigins []string // canonical
-	PublicDiscover bool     // server/discover without a token
-	Stream         bool     // the function URL's InvokeMode is RESPONSE_STREAM
+	Waits          int       // calls that may wait for mail at once
+	AllowedOrigins []string  // canonical
+	PublicDiscover bool      // server/discover without a token
+	Stream         bool      // the function URL's InvokeMode is RESPONSE_STREAM
+	Upstream       *Upstream // where people may sign in too; nil: nowhere. Emulated there is none
 }
 
 // LoadAPI reads the environment of the api function. The error is Problems.
@@ -74,6 +75,7 @@ func (r *reader) deployed(c *API) {
 	}
 	c.RootSecrets = r.secretName(varRootSecrets)
 	c.KeySet = r.secretName(varKeySet)
+	c.Upstream = r.deployedUpstream()
 }
 
 // secretName reads the name or ARN of a secret. People paste the secret itself here, so the value is of a type that never

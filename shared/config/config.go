@@ -56,6 +56,7 @@ const (
 	varOIDCIssuer     = "BUZON_OIDC_ISSUER"
 	varOIDCClient     = "BUZON_OIDC_CLIENT_ID"
 	varOIDCSecret     = "BUZON_OIDC_CLIENT_SECRET"
+	varOIDCSecretName = "BUZON_OIDC_SECRET" //nolint:gosec // a name
 	varOIDCAllow      = "BUZON_OIDC_ALLOW"
 	varOIDCName       = "BUZON_OIDC_NAME"
 	varStore          = "BUZON_STORE"

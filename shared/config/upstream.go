@@ -10,7 +10,7 @@ import (
 type Upstream struct {
 	Issuer   string // byte for byte as the provider names itself
 	ClientID string
-	Secret   Secret
+	Secret   Secret   // of the client; its name or ARN in Secrets Manager for a function
 	Name     string   // for the button; empty: the issuer
 	Allow    []string // addresses, or domains as @example.com
 }
@@ -18,8 +18,25 @@ type Upstream struct {
 // upstream reads the provider; nil when no variable of it is set. A half configuration is a problem: the button would be
 // missing, or lead nowhere.
 func (r *reader) upstream() *Upstream {
+	return r.provider(varOIDCSecret, "the client secret that the provider gave you")
+}
+
+// deployedUpstream is upstream for a function, whose variables anybody with a look at the account can read: the secret itself stays
+// in Secrets Manager.
+func (r *reader) deployedUpstream() *Upstream {
+	if r.getenv(varOIDCSecret) != "" {
+		r.fault(varOIDCSecret, "not for a function, whose variables are no place for a secret; keep it in Secrets Manager and set %s to its name.", varOIDCSecretName)
+	}
+	u := r.provider(varOIDCSecretName, "the name or ARN of the secret that holds the client secret")
+	if u != nil && u.Secret != "" {
+		u.Secret = r.secretName(varOIDCSecretName)
+	}
+	return u
+}
+
+func (r *reader) provider(secretVariable, secretText string) *Upstream {
 	u := &Upstream{
-		Issuer: r.getenv(varOIDCIssuer), ClientID: r.getenv(varOIDCClient), Secret: Secret(r.getenv(varOIDCSecret)), Name: r.getenv(varOIDCName),
+		Issuer: r.getenv(varOIDCIssuer), ClientID: r.getenv(varOIDCClient), Secret: Secret(r.getenv(secretVariable)), Name: r.getenv(varOIDCName),
 		Allow: strings.FieldsFunc(r.getenv(varOIDCAllow), func(c rune) bool { return c == ',' || c == ' ' }),
 	}
 	if u.Issuer == "" && u.ClientID == "" && u.Secret == "" && u.Name == "" && len(u.Allow) == 0 {
@@ -32,7 +49,7 @@ func (r *reader) upstream() *Upstream {
 	}{
 		{varOIDCIssuer, u.Issuer == "", "the provider's issuer, as https://accounts.google.com"},
 		{varOIDCClient, u.ClientID == "", "the client id that the provider gave you"},
-		{varOIDCSecret, u.Secret == "", "the client secret that the provider gave you"},
+		{secretVariable, u.Secret == "", secretText},
 		{varOIDCAllow, len(u.Allow) == 0, "who may come in: addresses, or domains as @example.com, separated by commas"},
 	} {
 		if one.missing {

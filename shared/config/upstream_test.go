@@ -47,3 +47,44 @@ func TestUpstream(t *testing.T) {
 		}
 	}
 }
+
+// TestDeployedUpstream: a function gets the secret's name, and never the secret.
+func TestDeployedUpstream(t *testing.T) {
+	const name = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:buzon-oidc-AbCdEf"
+	good := map[string]string{
+		varLambda: "on-demand", varRegion: "eu-west-1", varKeyID: "A", varSecret: "s", varCoreTable: "core", varEphemeralTable: "ephemeral", varBucket: "mail-bucket",
+		varRootSecrets: "roots", varKeySet: "keys",
+		varOIDCIssuer: "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_x", varOIDCClient: "id", varOIDCSecretName: name, varOIDCAllow: "@acme.test",
+	}
+	load := func(changes map[string]string) (*API, error) {
+		env := maps.Clone(good)
+		maps.Copy(env, changes)
+		return LoadAPI(func(name string) string { return env[name] })
+	}
+	c, err := load(nil)
+	if err != nil || c.Upstream == nil || c.Upstream.Secret.Reveal() != name {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	none := map[string]string{varOIDCIssuer: "", varOIDCClient: "", varOIDCSecretName: "", varOIDCAllow: ""}
+	if c, err := load(none); err != nil || c.Upstream != nil {
+		t.Errorf("without variables: %+v, %v", c, err)
+	}
+	emulated := maps.Clone(good)
+	emulated[varLambda], emulated[varEmulator] = "", "1"
+	if c, err := LoadAPI(func(name string) string { return emulated[name] }); err != nil || c.Upstream != nil {
+		t.Errorf("emulated: %+v, %v", c, err)
+	}
+	for name, changes := range map[string]map[string]string{
+		varOIDCSecret:                   {varOIDCSecret: "hush-hush"},
+		varOIDCSecretName + " missing":  {varOIDCSecretName: ""},
+		varOIDCSecretName + " a secret": {varOIDCSecretName: "hush hush!"},
+		varOIDCIssuer + " plain text":   {varOIDCIssuer: "http://login.example"},
+		varOIDCAllow + " everybody":     {varOIDCAllow: "*"},
+	} {
+		_, err := load(changes)
+		problems, ok := errors.AsType[Problems](err)
+		if !ok || len(problems) != 1 || problems[0].Variable != strings.Fields(name)[0] || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -192,7 +192,7 @@ func (s *APIKeys) Create(ctx context.Context, a Actor, r Reach, n NewAPIKey) (AP
 	if k.ID, err = NewID(keyPrefix, k.CreatedAt, s.d.Rand); err != nil {
 		return APIKey{}, SecretReply{}, err
 	}
-	act, err := s.d.act(a)
+	act, err := s.d.organizationAct(a)
 	if err != nil {
 		return APIKey{}, SecretReply{}, err
 	}

@@ -81,11 +81,6 @@ func (s *APIKeys) one(ctx context.Context, a Actor, id string) (APIKey, error) {
 	return k, nil
 }
 
-// Own finds the key that a caller shows.
-func (s *APIKeys) Own(ctx context.Context, a Actor, id string) (APIKey, error) {
-	return s.d.Keys.APIKey(ctx, a.Organization, id) //nolint:wrapcheck // the store names the step
-}
-
 // newKeySecret draws a secret.
 func (s *APIKeys) newKeySecret() (string, error) {
 	var b [keyBytes]byte
@@ -142,7 +137,7 @@ func (k *APIKey) revoke(now time.Time) {
 }
 
 func (s *APIKeys) update(ctx context.Context, a Actor, id string, change func(*APIKey) error) (APIKey, error) {
-	act, err := s.d.act(a)
+	act, err := s.d.organizationAct(a)
 	if err != nil {
 		return APIKey{}, err
 	}

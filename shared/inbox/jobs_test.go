@@ -31,6 +31,7 @@ func newJobDesk(t *testing.T) *jobDesk {
 	d := &jobDesk{world: newWorld(t)}
 	services, err := inbox.New(inbox.Deps{
 		Inboxes: d.store, Domains: d.store, Counts: d.store, Emails: d.store, Attachments: d.store, Senders: d.store, Audit: d.store,
+		Organizations: d.store, Members: d.store, Keys: d.store, SignIns: d, SecretPages: d,
 		Threads: d.store, Work: d.store, Waiting: d.store, Usage: d.store, Jobs: d.store, JobQueue: d, Blobs: d.blobs, Downloads: downloads{d.now}, Cursors: sealer{}, Now: d.now, Rand: strings.NewReader(strings.Repeat("random bytes of a test ", 1000)),
 		Sleep: func(_ context.Context, pause time.Duration) error {
 			d.slept = append(d.slept, pause)

@@ -11,8 +11,6 @@ import (
 
 // OrganizationStore knows organizations.
 type OrganizationStore interface {
-	// Organization finds one by id; not_found when there is none.
-	Organization(ctx context.Context, id string) (Organization, error)
 	// Workspaces lists those of an organization by id.
 	Workspaces(ctx context.Context, organization string) ([]Workspace, error)
 	// UpdateWorkspace works like InboxStore.UpdateInbox for the workspace with this slug, but that change is called with a zero
@@ -85,6 +83,13 @@ func (a Actor) organizationRole(least Role) error {
 	return apperr.New(apperr.Forbidden, "insufficient_role", "This needs the role "+string(least)+
 		" in the organization itself, through a grant that reaches all of its workspaces.",
 		"Ask an owner of the organization; an owner connects again and chooses all workspaces.")
+}
+
+// organizationAct is act for what is done to the organization itself, whichever workspace the caller named: its line is the
+// organization's.
+func (d Deps) organizationAct(a Actor) (Act, error) {
+	a.Workspace = ""
+	return d.act(a)
 }
 
 // NormalEmail validates a person's address, by which they sign in, and returns its one spelling: lower case.

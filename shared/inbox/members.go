@@ -366,7 +366,7 @@ func (s *Members) Delete(ctx context.Context, a Actor, user string) (Member, err
 }
 
 func (s *Members) update(ctx context.Context, a Actor, user string, change func(*Member) error) (Member, error) {
-	act, err := s.d.act(a)
+	act, err := s.d.organizationAct(a)
 	if err != nil {
 		return Member{}, err
 	}

@@ -116,7 +116,7 @@ func (s *Workspaces) Upsert(ctx context.Context, a Actor, p WorkspacePatch) (w W
 	if err != nil {
 		return Workspace{}, false, err
 	}
-	act, err := s.d.act(a)
+	act, err := s.d.organizationAct(a)
 	if err != nil {
 		return Workspace{}, false, err
 	}

@@ -52,12 +52,3 @@ func (s *Workspaces) List(ctx context.Context, a Actor, all []WorkspaceRow, p Pa
 	next, err := c.seal(rows[limit-1].ID)
 	return rows[:limit], next, err
 }
-
-// Organization is the caller's own.
-func (s *Workspaces) Organization(ctx context.Context, a Actor) (Organization, error) {
-	o, err := s.d.Organizations.Organization(ctx, a.Organization)
-	if err != nil {
-		return Organization{}, fmt.Errorf("organization %s: %w", a.Organization, err)
-	}
-	return o, nil
-}

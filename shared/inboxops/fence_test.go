@@ -85,8 +85,6 @@ func newConfinement(t *testing.T) *confinement {
 	c := *w.callers["acme"]
 	c.Within, c.Own, c.Key, c.Person, c.Grant = []string{w.in}, op.NoRole, "key_1", false, "key_1"
 	w.callers["fenced"] = &c
-	k := inbox.APIKey{ID: "key_1", Organization: orgA, Name: "k", Creator: c.Subject, Hash: "h", ExpiresAt: clock().AddDate(0, 1, 0), CreatedAt: clock(), Inboxes: c.Within, Version: 1}
-	w.must(w.store.CreateAPIKey(t.Context(), k, inbox.Act{}, func(inbox.APIKey) error { return nil }))
 	w.marks = append(slices.Clone(w.far), "theirs")
 	return w
 }

@@ -1,6 +1,7 @@
 package inboxops_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -384,6 +385,8 @@ func TestKeysOfKeys(t *testing.T) {
 	w := newWorld(t)
 	parent := w.key("acme", `{"name":"parent","scopes":["keys:write","emails:read"],`+later+`}`)["id"].(string)
 	caller := *w.callers["acme"]
+	caller.KeyName = "child"
+	caller.Called = func(context.Context) (string, string, error) { return "acme", "Acme", nil }
 	caller.Key, caller.Grant, caller.Person, caller.Scopes = parent, parent, false, bits(t, "keys:write", "emails:read")
 	caller.Expires = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
 	w.callers["key"] = &caller

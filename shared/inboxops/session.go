@@ -77,7 +77,7 @@ func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionO
 		Workspaces: mapped(c.Workspaces[:min(len(c.Workspaces), sessionWorkspaces)], workspace),
 		ExpiresAt:  at(c.Expires),
 	}
-	if err := o.whose(ctx, &s); err != nil {
+	if err := s.whose(ctx, c); err != nil {
 		return nil, err
 	}
 	if w, err := c.Workspace(""); err == nil {
@@ -95,24 +95,18 @@ func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionO
 }
 
 // whose says in words who calls and for whom.
-func (o *operations) whose(ctx context.Context, s *Session) error {
-	c := op.CallerFrom(ctx)
-	org, err := o.services.Workspaces.Organization(ctx, o.actor(ctx))
-	if err != nil {
-		return err //nolint:wrapcheck // the service names the step
-	}
-	s.OrganizationSlug, s.OrganizationName, s.Email = org.Slug, org.Name, orNull(c.Email)
+func (s *Session) whose(ctx context.Context, c *op.Caller) (err error) {
+	s.Email = orNull(c.Email)
 	switch {
 	case c.Key != "":
-		k, err := o.services.APIKeys.Own(ctx, o.actor(ctx), c.Key)
-		if err != nil {
-			return err //nolint:wrapcheck // the service names the step
-		}
-		s.Kind, s.Key = "key", &SessionKey{k.ID, k.Name, list(k.Inboxes)}
+		s.Kind, s.Key = "key", &SessionKey{c.Key, c.KeyName, list(c.Within)}
 	case c.Person:
 		s.Kind = "person"
 	}
-	return nil
+	if c.Called != nil {
+		s.OrganizationSlug, s.OrganizationName, err = c.Called(ctx)
+	}
+	return err
 }
 
 // hidden are the operations that a role of the caller opens and the token's scopes do not.

@@ -102,15 +102,32 @@ func (s *Store) APIKeyByHash(ctx context.Context, hash string) (inbox.APIKey, er
 
 // APIKeyNamed implements inbox.APIKeyStore.
 func (s *Store) APIKeyNamed(ctx context.Context, org, name string) (inbox.APIKey, error) {
-	row, _, err := get[idRow](ctx, s, apiKeyNameKey(org, name))
-	if err != nil {
-		return inbox.APIKey{}, missing("API key by name", err, inbox.NoKey())
-	}
-	k, err := s.APIKey(ctx, org, row.ID)
-	if err == nil && k.Ended(s.now()) {
+	k, _, err := s.named(ctx, org, name)
+	if err == nil && k.Version == 0 {
 		return inbox.APIKey{}, inbox.NoKey()
 	}
 	return k, err
+}
+
+// nameGuard is the row that guards a name, as it was read; Revision 0: none.
+type nameGuard struct {
+	Key      string // id
+	Revision uint64
+}
+
+// named finds the key that works and has a name, a zero one when there is none, and the guard that was read to find it: whoever takes
+// the name names its revision, so that nobody takes it from a key that was made meanwhile.
+func (s *Store) named(ctx context.Context, org, name string) (inbox.APIKey, nameGuard, error) {
+	row, revision, ok, err := find[idRow](ctx, s, apiKeyNameKey(org, name))
+	if err != nil || !ok {
+		return inbox.APIKey{}, nameGuard{}, wrapIf("API key by name", err)
+	}
+	guard := nameGuard{row.ID, revision}
+	k, err := s.APIKey(ctx, org, row.ID)
+	if isMissing(err) || err == nil && k.Ended(s.now()) {
+		return inbox.APIKey{}, guard, nil
+	}
+	return k, guard, err
 }
 
 // APIKeysOf implements inbox.APIKeyStore.
@@ -136,8 +153,8 @@ func (s *Store) UseAPIKey(ctx context.Context, k inbox.APIKey, at time.Time) {
 // CreateAPIKey implements inbox.APIKeyStore. Of two at once with one name one is made.
 func (s *Store) CreateAPIKey(ctx context.Context, k inbox.APIKey, act inbox.Act, before func(inbox.APIKey) error) error {
 	for range attempts {
-		named, err := s.APIKeyNamed(ctx, k.Organization, k.Name)
-		if err != nil && !isMissing(err) {
+		named, guard, err := s.named(ctx, k.Organization, k.Name)
+		if err != nil {
 			return err
 		}
 		if err := s.unused(ctx, act); err != nil {
@@ -149,7 +166,7 @@ func (s *Store) CreateAPIKey(ctx context.Context, k inbox.APIKey, act inbox.Act,
 		if named.Version > 0 {
 			return inbox.ErrKeyName
 		}
-		b, err := s.newKeyOps(ctx, k)
+		b, err := s.newKeyOps(ctx, k, guard)
 		if err != nil {
 			return err
 		}
@@ -162,28 +179,24 @@ func (s *Store) CreateAPIKey(ctx context.Context, k inbox.APIKey, act inbox.Act,
 	return inbox.Busy()
 }
 
-func (s *Store) newKeyOps(ctx context.Context, k inbox.APIKey) (*batch, error) {
-	// The guard of a name goes with its key's end; one that is still there is of a key that ended a moment ago, on a clock that is
-	// behind, and is taken over at the revision that was read.
-	guard, guarded, _, err := find[idRow](ctx, s, apiKeyNameKey(k.Organization, k.Name))
-	if err != nil {
-		return nil, failed("name of an API key", err)
-	}
+// newKeyOps stores a key. The guard of a name goes with its key's end; one that is still there is of a key that ended a moment ago, and
+// is taken over at the revision that was read.
+func (s *Store) newKeyOps(ctx context.Context, k inbox.APIKey, guard nameGuard) (*batch, error) {
 	own, read, _, err := find[creatorRow](ctx, s, apiKeyCreatorKey(k.Creator))
 	if err != nil {
 		return nil, failed("API keys of "+k.Creator, err)
 	}
-	own.drop(guard.ID, s.now())
+	own.drop(guard.Key, s.now())
 	if len(own.Keys) >= inbox.MaxKeys {
 		return nil, inbox.ErrTooManyKeys
 	}
 	own.Keys = append(own.Keys, creatorKey{k.ID, k.ExpiresAt})
 	cond := store.Absent()
-	if guarded > 0 {
-		cond = store.RevisionIs(guarded)
+	if guard.Revision > 0 {
+		cond = store.RevisionIs(guard.Revision)
 	}
 	var b batch
-	b.expiring(apiKeyNameKey(k.Organization, k.Name), guarded+1, idRow{k.ID}, cond, k.ExpiresAt)
+	b.expiring(apiKeyNameKey(k.Organization, k.Name), guard.Revision+1, idRow{k.ID}, cond, k.ExpiresAt)
 	b.expiring(apiKeyKey(k.Organization, k.ID), 1, k, store.Absent(), keyGoes(k))
 	b.expiring(apiKeyHashKey(k.Hash), 1, pointerRow{k.Organization, k.ID}, store.Absent(), k.ExpiresAt)
 	b.upsert(apiKeyCreatorKey(k.Creator), read, own)

@@ -154,7 +154,7 @@ func (s *Server) client(ctx context.Context, f form, ses *session) (*client, err
 			return c, nil
 		}
 		return nil, showProblem(http.StatusBadRequest, page.UnknownClient, "unknown client")
-	case !validDocumentID(id):
+	case !s.documentID(id):
 		return nil, showProblem(http.StatusBadRequest, page.UnknownClient, "malformed client document address")
 	case ses != nil:
 		c, err := s.documentClient(ctx, id, ses.Person)

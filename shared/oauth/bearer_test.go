@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+// Clauses: I20 I22
 func TestBearer(t *testing.T) {
 	refused := []struct {
 		name   string

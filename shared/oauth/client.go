@@ -74,7 +74,19 @@ func cleanName(name string) string {
 }
 
 // isDocumentID tells a client id that is a URL (OAuth Client ID Metadata Document section 3) from one of ours.
-func isDocumentID(id string) bool { return strings.HasPrefix(id, "https://") }
+func isDocumentID(id string) bool {
+	return strings.HasPrefix(id, "https://") || strings.HasPrefix(id, "http://")
+}
+
+// documentID is validDocumentID, and what a server on this computer takes besides: http, and only by the name localhost, which
+// no resolver is asked for. Anywhere else it would lead to the server's own neighbours, over a wire that anybody reads.
+func (s *Server) documentID(id string) bool {
+	if rest, ok := strings.CutPrefix(id, "http://"); ok {
+		u, err := url.Parse(id)
+		return s.loopback && err == nil && u.Hostname() == "localhost" && validDocumentID("https://"+rest)
+	}
+	return validDocumentID(id)
+}
 
 // validDocumentID is the form of such an id: https, a path, no fragment, no user, no dot segments, as it was written: it is
 // compared as a string and never normalized.

@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+// Clauses: S05
 func TestConsentNarrows(t *testing.T) {
 	for _, c := range []struct {
 		name, scope string
@@ -84,6 +85,7 @@ func TestConsentIsJudgedByTheRoleOfNow(t *testing.T) {
 	}
 }
 
+// Clauses: S17 S18
 func TestConsentPage(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -131,6 +133,7 @@ func TestConsentPage(t *testing.T) {
 	}
 }
 
+// Clauses: S13 6749-3.1.2
 func TestAuthorizationErrors(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -178,6 +181,8 @@ func TestAuthorizationErrors(t *testing.T) {
 }
 
 // TestNoOpenRedirector: anybody can register a client; a link of ours must not send a stranger to it.
+//
+// Clauses: S14 9700-4.11.2
 func TestNoOpenRedirector(t *testing.T) {
 	s := newSite(t)
 	id := s.registered(t, "https://evil.example/")

@@ -10,6 +10,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/safehttp"
 )
 
+// Clauses: C04 S15
 func TestDocumentIDs(t *testing.T) {
 	for _, c := range []struct {
 		id   string
@@ -45,6 +46,7 @@ func TestDocumentIDs(t *testing.T) {
 	}
 }
 
+// Clauses: C03 C05 C08 C11
 func TestDocuments(t *testing.T) {
 	id := `"client_id":"` + testClient + `",`
 	redirects := `"redirect_uris":["` + testCallback + `"]`
@@ -89,6 +91,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// Clauses: I04 C02 C07 C10
 func TestDocumentIsFetchedForPeopleAndKept(t *testing.T) {
 	s := newSite(t)
 	stranger := s.robot()
@@ -151,6 +154,7 @@ func TestFetchesAreLimitedByPerson(t *testing.T) {
 	}
 }
 
+// Clauses: 7591-5c
 func TestRegisteredIDsAreSealed(t *testing.T) {
 	s := newSite(t)
 	id := s.registered(t, testCallback)
@@ -166,5 +170,42 @@ func TestRegisteredIDsAreSealed(t *testing.T) {
 	}
 	if body, err := json.Marshal(c); err != nil || strings.Contains(string(body), "secret") {
 		t.Errorf("%s %v", body, err)
+	}
+}
+
+// TestDocumentsOnThisComputer: plain http, and only by the name localhost, and only where the issuer is on this computer itself.
+func TestDocumentsOnThisComputer(t *testing.T) {
+	for issuer, here := range map[string]bool{
+		"http://localhost:8080": true, "http://127.0.0.1:8080": true, "http://[::1]:8080": true, "https://localhost": true,
+		testOrigin: false, "https://localhost.example": false, "https://127.0.0.1.example": false,
+	} {
+		if LoopbackIssuer(issuer) != here {
+			t.Errorf("%s is here: %t", issuer, !here)
+		}
+	}
+	local, remote := newSiteAt(t, "http://localhost:8080"), newSite(t)
+	for id, want := range map[string]bool{
+		"http://localhost/client.json": true, "http://localhost:51000/client.json": true,
+		"http://localhost": false, "http://localhost/": false, "http://localhost:51000/../c": false, "http://u@localhost/c": false, "http://localhost/c#x": false,
+		"http://127.0.0.1/c": false, "http://[::1]/c": false, "http://127.1/c": false, "http://localhost.example/c": false, "http://localhost@evil.example/c": false,
+		"http://app.example/c": false, "http:localhost/c": false, "HTTP://localhost/c": false, "http://LOCALHOST/c": false, "http://localhost./c": false,
+	} {
+		if got := isDocumentID(id) && local.documentID(id); got != want {
+			t.Errorf("%s at a loopback issuer: %t", id, got)
+		}
+		if remote.documentID(id) {
+			t.Errorf("%s at a public issuer is taken", id)
+		}
+	}
+	// The whole way: a document at localhost is fetched for a person, and by a public issuer for nobody.
+	const id = "http://localhost:51000/client.json"
+	for _, s := range []*site{local, remote} {
+		s.documents[id] = `{"client_id":"` + id + `","client_name":"Here","redirect_uris":["` + testCallback + `"]}`
+		b := s.robot()
+		b.signIn(t, ana)
+		w := b.get(t, request(id, testCallback, "resource", ""))
+		if good := s == local; (w.Code == http.StatusOK) != good || (len(s.fetched) == 1) != good {
+			t.Errorf("%s: %d %s, %d fetched", s.Issuer, w.Code, title(w), len(s.fetched))
+		}
 	}
 }

@@ -58,6 +58,8 @@ func FuzzRedirect(f *testing.F) {
 }
 
 // FuzzForm: what is read is what net/url reads, but that nothing stands twice.
+//
+// Clauses: 6749-3.1b
 func FuzzForm(f *testing.F) {
 	for _, s := range []string{"a=b&c=d", "a=%zz", "a;b", "a=1&%61=2", "=x", "a", "a=%00", "a=%ff", "&&", "a=+"} {
 		f.Add(s)

@@ -12,6 +12,7 @@ import (
 	"time"
 )
 
+// Clauses: S06
 func TestP15_ConcurrentRefreshAndReuse(t *testing.T) {
 	s := newSite(t)
 	first := s.connect(t)
@@ -35,6 +36,7 @@ func TestP15_ConcurrentRefreshAndReuse(t *testing.T) {
 	}
 }
 
+// Clauses: 9700-4.14
 func TestP15_TwoGenerationsBackIsReuse(t *testing.T) {
 	s := newSite(t)
 	first := s.connect(t)
@@ -65,6 +67,7 @@ func TestP15_ForgedTokensHaveNoEffect(t *testing.T) {
 	}
 }
 
+// Clauses: 7009-2.1b
 func TestP16_RevokeRacingRefresh(t *testing.T) {
 	s := newSite(t)
 	for range 10 {
@@ -88,6 +91,7 @@ func TestP16_RevokeRacingRefresh(t *testing.T) {
 	}
 }
 
+// Clauses: 7009-2 7009-2.1a 7009-2.2
 func TestP16_RevokeChecksTheOwner(t *testing.T) {
 	s := newSite(t)
 	first := s.connect(t)
@@ -128,6 +132,7 @@ func TestP17_TwoInstallationsOfOneClient(t *testing.T) {
 	}
 }
 
+// Clauses: 6749-3.1c 6749-4.1.2.1b
 func TestP18_LongState(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -160,6 +165,7 @@ func TestP18_LongState(t *testing.T) {
 	}
 }
 
+// Clauses: 6749-6
 func TestP19_NoWiderScopeByRefresh(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -181,6 +187,7 @@ func TestP19_NoWiderScopeByRefresh(t *testing.T) {
 	}
 }
 
+// Clauses: 7636-4.6
 func TestP20_PKCE(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -228,6 +235,7 @@ func TestP20_PKCE(t *testing.T) {
 	}
 }
 
+// Clauses: S10
 func TestP21_OpenIDDocument(t *testing.T) {
 	s := newSite(t)
 	var plain, openid map[string]any
@@ -259,6 +267,7 @@ func toJSON(v any) string {
 	return string(b)
 }
 
+// Clauses: 6749-2.3 6749-5.2
 func TestP22_SecretsOfPublicClients(t *testing.T) {
 	s := newSite(t)
 	first := s.connect(t)
@@ -311,6 +320,7 @@ func TestP22_SecretsOfPublicClients(t *testing.T) {
 	}
 }
 
+// Clauses: 6749-10.13
 func TestP23_PolicyLetsTheRedirectPass(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -334,6 +344,7 @@ func TestP23_PolicyLetsTheRedirectPass(t *testing.T) {
 	}
 }
 
+// Clauses: S19
 func TestP24_ConsentIsBoundToTheSession(t *testing.T) {
 	s := newSite(t)
 	victim, attacker := s.robot(), s.robot()
@@ -393,6 +404,7 @@ func TestP24_TwoTabs(t *testing.T) {
 	}
 }
 
+// Clauses: 6749-10.12
 func TestP24_SignInIsBoundToTheBrowser(t *testing.T) {
 	s := newSite(t)
 	attacker, victim := s.robot(), s.robot()
@@ -431,6 +443,7 @@ func TestP25_OriginComesFromConfiguration(t *testing.T) {
 	}
 }
 
+// Clauses: 6749-4.1.2a 6749-4.1.2b
 func TestP26_CodeReplay(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -483,6 +496,7 @@ func TestP26_CodeReplay(t *testing.T) {
 	}
 }
 
+// Clauses: 6749-3.1a
 func TestP27_DuplicateParameters(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -503,6 +517,7 @@ func TestP27_DuplicateParameters(t *testing.T) {
 	}
 }
 
+// Clauses: 7591-5a
 func TestP29_HostileNames(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"plain", "Claude", "Claude"},
@@ -535,6 +550,7 @@ func TestP29_HostileNames(t *testing.T) {
 	}
 }
 
+// Clauses: S01
 func TestP30_ErrorsAreNever500(t *testing.T) {
 	s := newSite(t)
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete} {

@@ -12,6 +12,7 @@ import (
 // The pitfalls are faults that other servers had in public, each as input and expected output. P1, P2 and P28 need the door
 // and the endpoint: they are tests of the wiring (app/local).
 
+// Clauses: I07 I08 8414-2 8414-3 8414-3.3
 func TestP03_MetadataAtBothPlaces(t *testing.T) {
 	s := newSite(t)
 	for _, path := range []string{
@@ -31,6 +32,7 @@ func TestP03_MetadataAtBothPlaces(t *testing.T) {
 	}
 }
 
+// Clauses: S12 8252-7.3 8252-8.4
 func TestP04_RedirectMatching(t *testing.T) {
 	for _, c := range []struct {
 		name, registered, requested string
@@ -96,6 +98,7 @@ func TestP04_RedirectMatching(t *testing.T) {
 	}
 }
 
+// Clauses: I18 8707-2a 8707-2.2
 func TestP05_ResourceForms(t *testing.T) {
 	for _, c := range []struct {
 		resource string
@@ -152,6 +155,7 @@ func TestP05_ResourceForms(t *testing.T) {
 	}
 }
 
+// Clauses: 8707-2.1
 func TestP06_NoResource(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -166,6 +170,7 @@ func TestP06_NoResource(t *testing.T) {
 	}
 }
 
+// Clauses: 6749-3.3
 func TestP07_NoScopeOrUnknownScope(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -211,6 +216,7 @@ func TestP08_OfflineAccess(t *testing.T) {
 
 func (s *site) documents0() []byte { return s.Server.documents[0] }
 
+// Clauses: OIDC-3.1.2.6
 func TestP09_Prompt(t *testing.T) {
 	s := newSite(t)
 	id := s.registered(t, testCallback)
@@ -233,6 +239,7 @@ func TestP09_Prompt(t *testing.T) {
 	}
 }
 
+// Clauses: I15 I16 9207-2 9207-2.3
 func TestP10_IssOnEveryAnswer(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -259,6 +266,7 @@ func TestP10_IssOnEveryAnswer(t *testing.T) {
 	}
 }
 
+// Clauses: 6749-5.1
 func TestP11_TokenContentType(t *testing.T) {
 	s := newSite(t)
 	for _, c := range []struct{ name, kind, body string }{
@@ -285,6 +293,7 @@ func TestP11_TokenContentType(t *testing.T) {
 	}
 }
 
+// Clauses: 7591-3 7009-2.3
 func TestP12_CORS(t *testing.T) {
 	s := newSite(t)
 	for _, path := range []string{TokenPath, RegisterPath, RevokePath, ServerPath, OpenIDPath, KeysPath} {
@@ -309,6 +318,7 @@ func TestP12_CORS(t *testing.T) {
 	}
 }
 
+// Clauses: 6749-4.1.2.1a
 func TestP13_UnknownClient(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -337,6 +347,7 @@ func TestP13_UnknownClient(t *testing.T) {
 	}
 }
 
+// Clauses: 7591-2 7591-3.2.1 7591-3.2.2
 func TestP14_Registration(t *testing.T) {
 	s := newSite(t)
 	for _, c := range []struct {

@@ -2,25 +2,55 @@ package oauth
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/buzon-mail/buzon/shared/store"
+	"github.com/buzon-mail/buzon/shared/store/dynamo"
+	"github.com/buzon-mail/buzon/shared/testkit/minidyn"
 )
 
 const many = 50
 
-// twoInstances answers in turn by two processes over one store.
-func (s *site) twoInstances(t *testing.T) [2]map[string]http.Handler {
+// onBoth runs a test on each engine. On the embedded one two instances share it, for one process holds the file; on DynamoDB each
+// has an engine of its own.
+func onBoth(t *testing.T, test func(t *testing.T, s *site)) {
 	t.Helper()
-	return [2]map[string]http.Handler{s.mux, s.instance(t, testOrigin).Routes()}
+	t.Run("embedded", func(t *testing.T) {
+		s := newSite(t)
+		s.other = s.instance(t, testOrigin)
+		test(t, s)
+	})
+	t.Run("dynamo", func(t *testing.T) {
+		rows := httptest.NewServer(minidyn.New())
+		t.Cleanup(rows.Close)
+		if err := minidyn.Tables(t.Context(), minidyn.At(rows.URL), "core", "ephemeral"); err != nil {
+			t.Fatal(err)
+		}
+		open := func(s *site) store.Engine {
+			engine, err := dynamo.New(dynamo.Options{AWS: minidyn.At(rows.URL), Core: "core", Ephemeral: "ephemeral", Clock: s.clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return engine
+		}
+		s := newSiteOn(t, testOrigin, open)
+		s.other = s.instanceOn(t, testOrigin, open(s))
+		test(t, s)
+	})
+}
+
+// twoInstances answers in turn by two processes over one store.
+func (s *site) twoInstances() [2]map[string]http.Handler {
+	return [2]map[string]http.Handler{s.mux, s.other.Routes()}
 }
 
 // atOnce sends one request many times at once, to both instances.
 func atOnce(t *testing.T, s *site, list ...string) []reply {
 	t.Helper()
-	instances := s.twoInstances(t)
+	instances := s.twoInstances()
 	replies := make([]reply, many)
 	begin := make(chan struct{})
 	var group sync.WaitGroup
@@ -36,8 +66,11 @@ func atOnce(t *testing.T, s *site, list ...string) []reply {
 	return replies
 }
 
-func TestManyRedemptionsOfOneCode(t *testing.T) {
-	s := newSite(t)
+// Clauses: 6749-10.5
+func TestManyRedemptionsOfOneCode(t *testing.T) { onBoth(t, manyRedemptionsOfOneCode) }
+
+func manyRedemptionsOfOneCode(t *testing.T, s *site) {
+	t.Helper()
 	b := s.robot()
 	b.signIn(t, ana)
 	code := b.approve(t, request(testClient, testCallback), testCallback).Get("code")
@@ -66,8 +99,10 @@ func TestManyRedemptionsOfOneCode(t *testing.T) {
 	}
 }
 
-func TestManyRefreshesOfOneToken(t *testing.T) {
-	s := newSite(t)
+func TestManyRefreshesOfOneToken(t *testing.T) { onBoth(t, manyRefreshesOfOneToken) }
+
+func manyRefreshesOfOneToken(t *testing.T, s *site) {
+	t.Helper()
 	first := s.connect(t)
 	successors := map[string]int{}
 	for _, got := range atOnce(t, s, "grant_type", grantRefresh, "refresh_token", first.Refresh, "client_id", testClient) {
@@ -92,8 +127,10 @@ func TestManyRefreshesOfOneToken(t *testing.T) {
 	}
 }
 
-func TestManyUsesOfOneLink(t *testing.T) {
-	s := newSite(t)
+func TestManyUsesOfOneLink(t *testing.T) { onBoth(t, manyUsesOfOneLink) }
+
+func manyUsesOfOneLink(t *testing.T, s *site) {
+	t.Helper()
 	link, _, err := s.SignInLink(t.Context(), ana)
 	if err != nil {
 		t.Fatal(err)
@@ -117,8 +154,10 @@ func TestManyUsesOfOneLink(t *testing.T) {
 	}
 }
 
-func TestManyAnswersToOneQuestion(t *testing.T) {
-	s := newSite(t)
+func TestManyAnswersToOneQuestion(t *testing.T) { onBoth(t, manyAnswersToOneQuestion) }
+
+func manyAnswersToOneQuestion(t *testing.T, s *site) {
+	t.Helper()
 	b := s.robot()
 	b.signIn(t, ana)
 	f := fields(t, b.get(t, request(testClient, testCallback)), ConsentPath)
@@ -143,8 +182,10 @@ func TestManyAnswersToOneQuestion(t *testing.T) {
 }
 
 // TestRevocationWinsOverRotation: a rotation that read the grant before it was revoked must not write it back.
-func TestRevocationWinsOverRotation(t *testing.T) {
-	s := newSite(t)
+func TestRevocationWinsOverRotation(t *testing.T) { onBoth(t, revocationWinsOverRotation) }
+
+func revocationWinsOverRotation(t *testing.T, s *site) {
+	t.Helper()
 	first := s.connect(t)
 	g, revision, _, err := s.verifyRefresh(t.Context(), first.Refresh)
 	if err != nil {

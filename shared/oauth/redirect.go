@@ -99,6 +99,17 @@ func isLoopbackHost(host string) bool {
 	return err == nil && a.Is4() && a.IsLoopback()
 }
 
+// LoopbackIssuer tells whether an issuer is only for this computer: then documents of clients may lie here too.
+func LoopbackIssuer(issuer string) bool {
+	u, err := url.Parse(issuer)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.IsLoopback()
+}
+
 // onThisComputer tells whether a redirect ends in an application on the person's computer: any local program could be it.
 func onThisComputer(uri string) bool {
 	host, _, _, ok := splitHTTP(uri)

@@ -20,6 +20,8 @@ func newResource(t *testing.T) *Resource {
 }
 
 // TestRequirements is one row per requirement that a resource server keeps: clause or public bug -> observable behaviour.
+//
+// Clauses: I10 I12 I25 I33 I35 D04 9728-3 9728-5.1
 func TestRequirements(t *testing.T) {
 	r := newResource(t)
 	serve := func(method, path string) *httptest.ResponseRecorder {
@@ -63,6 +65,7 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
+// Clauses: I05 I19 I31 D01 D02 9728-2 9728-3.3
 func TestMetadataDocument(t *testing.T) {
 	w := httptest.NewRecorder()
 	newResource(t).ServeHTTP(w, httptest.NewRequest("GET", MetadataPath+"?resource=https://evil.example", nil))

@@ -56,6 +56,18 @@ func both(a, b []string) []string {
 	return out
 }
 
+// overlap is what a scope parameter and an account have in common: false when that is nothing. Silence means all of it. More
+// than the account has is not refused, unlike at a refresh: no person could be asked, and clients ask for every scope that the
+// resource's metadata names (RFC 6749 section 3.3 lets the server ignore part of a request).
+func overlap(parameter string, granted []string) ([]string, bool) {
+	asked := slices.DeleteFunc(strings.Fields(parameter), func(name string) bool { return name == scopeOffline })
+	if len(asked) == 0 {
+		return granted, true
+	}
+	out := both(granted, asked)
+	return out, len(out) > 0
+}
+
 // narrowed reads the scope parameter of a token request against what was granted: false when it asks for more (RFC 6749
 // section 6, MUST NOT). Silence means all of it. A client told invalid_scope asks the person again, one that got the old
 // scopes would not know to.

@@ -41,10 +41,6 @@ func (s *Server) KeepSecret(ctx context.Context, person, what, secret string) (a
 	if person == "" || secret == "" {
 		return "", time.Time{}, errors.New("oauth: a secret page needs a person and a secret")
 	}
-	holder, err := s.People.Person(ctx, person)
-	if err != nil {
-		return "", time.Time{}, err //nolint:wrapcheck // the directory's own errors are for callers
-	}
 	token, err := s.random256()
 	if err != nil {
 		return "", time.Time{}, err
@@ -59,11 +55,10 @@ func (s *Server) KeepSecret(ctx context.Context, person, what, secret string) (a
 		return "", time.Time{}, err //nolint:wrapcheck // the store names the step
 	}
 	item.Expires = s.Clock().Add(secretWait)
-	e := holder.event("secret.kept")
-	e.Reason = what
-	if err := s.commit(ctx, e, store.Put(item, store.Absent())); err != nil {
+	if err := s.Store.Put(ctx, item, store.Absent()); err != nil {
 		return "", time.Time{}, fmt.Errorf("keep a secret: %w", err)
 	}
+	s.audit(ctx, Event{Name: "secret.kept", Person: person}) // the operation that made it is in the audit
 	return s.Issuer + secretAddress(token), item.Expires, nil
 }
 
@@ -147,9 +142,7 @@ func (s *Server) revealSecret(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &pageError{status: http.StatusNotFound, text: page.SecretGone, reason: "a secret that does not open", cause: err}
 	}
-	e := ses.person.event("secret.shown")
-	e.Reason = row.What
-	err = s.commit(r.Context(), e, store.Delete(key, store.Exists()))
+	err = s.commit(r.Context(), ses.person.event("secret.shown"), store.Delete(key, store.Exists()))
 	if errors.Is(err, store.ErrConflict) {
 		return showProblem(http.StatusNotFound, page.SecretGone, "shown a moment ago")
 	}

@@ -122,6 +122,7 @@ type Server struct {
 	issuer   *Issuer
 	verifier *Verifier
 	insecure bool // plain http on loopback: cookies can't be Secure
+	loopback bool // the issuer is on this computer
 	origins  *http.CrossOriginProtection
 
 	clientIDs  *seal.Sealer
@@ -144,7 +145,7 @@ func NewServer(d ServerDeps, o ServerOptions) (*Server, error) {
 		return nil, errors.New("oauth: a dependency of the server is missing")
 	}
 	s := &Server{
-		ServerDeps: d, ServerOptions: o, insecure: strings.HasPrefix(o.Issuer, "http://"),
+		ServerDeps: d, ServerOptions: o, insecure: strings.HasPrefix(o.Issuer, "http://"), loopback: LoopbackIssuer(o.Issuer),
 		clientIDs: d.Permanent.Purpose("oauth/client"), requests: d.Seal.Purpose("oauth/request"),
 		ceremonies: d.Seal.Purpose("oauth/passkey"), trips: d.Seal.Purpose("oauth/trip"),
 		secrets: d.Seal.Purpose("oauth/secret"),

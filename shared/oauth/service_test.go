@@ -1,13 +1,18 @@
 package oauth
 
 import (
+	"bytes"
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
+	"github.com/buzon-mail/buzon/shared/store"
+	"github.com/buzon-mail/buzon/shared/store/embedded"
 )
 
 func (s *site) account(t testing.TB) (ServiceAccount, string) {
@@ -21,6 +26,7 @@ func (s *site) account(t testing.TB) (ServiceAccount, string) {
 	return a, secret
 }
 
+// Clauses: I03 6749-4.4.3
 func TestClientCredentials(t *testing.T) {
 	s := newSite(t)
 	a, secret := s.account(t)
@@ -47,7 +53,7 @@ func TestClientCredentials(t *testing.T) {
 		{"unknown account", codeInvalidClient, []string{"client_id", "svc_00000000000000000000000000", "client_secret", secret}},
 		{"unknown account without a secret", codeInvalidClient, []string{"client_id", "svc_00000000000000000000000000"}},
 		{"malformed account", codeInvalidClient, []string{"client_id", "svc_\x7f/#", "client_secret", secret}},
-		{"wider scope", codeInvalidScope, []string{"client_id", a.ID, "client_secret", secret, "scope", "keys:write"}},
+		{"none of its scopes", codeInvalidScope, []string{"client_id", a.ID, "client_secret", secret, "scope", "keys:write"}},
 		{"another resource", codeInvalidTarget, []string{"client_id", a.ID, "client_secret", secret, "resource", "https://evil.example/"}},
 		{"a public client", codeUnauthorizedClient, []string{"client_id", testClient}},
 		{"a code for an account", codeUnauthorizedClient, []string{"grant_type", grantCode, "client_id", a.ID, "client_secret", secret, "code", "x"}},
@@ -60,8 +66,16 @@ func TestClientCredentials(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
-	if got := s.token(t, "grant_type", grantClient, "client_id", a.ID, "client_secret", secret, "scope", "emails:read"); got.Scope != "emails:read" {
-		t.Errorf("narrower: %+v", got)
+	for asked, want := range map[string]string{
+		"emails:read":                           "emails:read",
+		"emails:read offline_access":            "emails:read",
+		"offline_access":                        "emails:read emails:write",
+		"keys:write emails:write emails:read":   "emails:read emails:write", // clients ask for all that the metadata names
+		"nothing:known emails:read emails:read": "emails:read",
+	} {
+		if got := s.token(t, "grant_type", grantClient, "client_id", a.ID, "client_secret", secret, "scope", asked); got.Scope != want {
+			t.Errorf("asked for %q: %+v", asked, got)
+		}
 	}
 }
 
@@ -179,6 +193,42 @@ func TestNothingSecretIsLogged(t *testing.T) {
 	} {
 		if strings.Contains(log, canary) {
 			t.Errorf("the log holds the %s", name)
+		}
+	}
+}
+
+// TestStoredSecretsAreHashes: whoever reads the store can't sign in, redeem, refresh or pass for an account.
+//
+// Clauses: S04 6749-10.3
+func TestStoredSecretsAreHashes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := newSiteOn(t, testOrigin, func(s *site) store.Engine {
+		engine, err := embedded.Open(path, embedded.Options{Clock: s.clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = engine.Close() })
+		return engine
+	})
+	_, secret := s.account(t)
+	unused := s.link(t, ana)
+	b := s.robot()
+	b.signIn(t, ana)
+	waiting := fields(t, b.get(t, request(testClient, testCallback)), ConsentPath).Get("request")
+	code := b.approve(t, request(testClient, testCallback), testCallback).Get("code")
+	open := b.approve(t, request(testClient, testCallback), testCallback).Get("code")
+	first := s.redeemed(t, code, testClient, testCallback)
+	second := s.refreshed(t, first.Refresh, testClient)
+	file, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(file, []byte("grant_")) {
+		t.Fatalf("%d bytes, %v", len(file), err)
+	}
+	for name, canary := range map[string]string{
+		"link": pasted(unused), "question": waiting, "code": code, "open code": open, "first refresh token": first.Refresh[60:], "refresh token": second.Refresh[60:],
+		"access token": first.Access[200:], "account's secret": secret[10:], "session": b.cookies["__Host-session"], "verifier": testVerifier,
+	} {
+		if canary == "" || bytes.Contains(file, []byte(canary)) {
+			t.Errorf("the store holds the %s", name)
 		}
 	}
 }

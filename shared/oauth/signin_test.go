@@ -82,6 +82,7 @@ func TestLinkCanBePasted(t *testing.T) {
 	}
 }
 
+// Clauses: S07
 func TestCookies(t *testing.T) {
 	s := newSite(t)
 	b := s.robot()
@@ -244,6 +245,8 @@ func (w *watching) Add(ctx context.Context, k store.Key, f string, d, m int64, e
 }
 
 // TestStrangersWriteNothing: no request without a session opens a connection or writes a row that is no counter.
+//
+// Clauses: C12 S16
 func TestStrangersWriteNothing(t *testing.T) {
 	s := newSite(t)
 	id := s.registered(t, testCallback)
@@ -272,6 +275,7 @@ func TestStrangersWriteNothing(t *testing.T) {
 	}
 }
 
+// Clauses: 7591-5b 7009-5
 func TestLimits(t *testing.T) {
 	s := newSite(t)
 	// Whole minutes count, so the test stands at the beginning of one.
@@ -299,6 +303,23 @@ func TestLimits(t *testing.T) {
 	}
 	if got := s.refreshed(t, "x", testClient); got.Status != http.StatusTooManyRequests || got.Header.Get("Retry-After") == "" {
 		t.Errorf("token errors over the limit: %+v", got)
+	}
+	revoke := func() reply {
+		return read(t, s.robot().post(t, RevokePath, pairs("token", "x", "client_id", "dcr_nobody")))
+	}
+	if got := revoke(); got.Status != http.StatusTooManyRequests { // one limit for both endpoints
+		t.Errorf("revocation errors over the limit: %+v", got)
+	}
+	register := func() reply {
+		return read(t, s.robot().do(t, http.MethodPost, RegisterPath, `{"redirect_uris":["https://a.example/cb"]}`, "Content-Type", "application/json"))
+	}
+	for range limitRegister.max {
+		if got := register(); got.Status != http.StatusCreated {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if got := register(); got.Status != http.StatusTooManyRequests || got.ID != "" {
+		t.Errorf("registration over the limit: %+v", got)
 	}
 	first := s.connect(t)
 	if got := s.refreshed(t, first.Refresh, testClient); got.Status != http.StatusOK {

@@ -40,6 +40,7 @@ const (
 type site struct {
 	*Server
 	engine   store.Engine
+	other    *Server // a second process, where the test has one
 	log      *journal
 	mux      map[string]http.Handler
 	verifier *Verifier
@@ -123,6 +124,19 @@ func newSite(t testing.TB) *site { return newSiteAt(t, testOrigin) }
 
 func newSiteAt(t testing.TB, origin string) *site {
 	t.Helper()
+	return newSiteOn(t, origin, func(s *site) store.Engine {
+		engine, err := embedded.Open(filepath.Join(t.TempDir(), "store"), embedded.Options{Clock: s.clock, NoSync: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = engine.Close() })
+		return engine
+	})
+}
+
+// newSiteOn is a site on an engine of the test's choice.
+func newSiteOn(t testing.TB, origin string, open func(*site) store.Engine) *site {
+	t.Helper()
 	s := &site{now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), log: &journal{}, documents: map[string]string{
 		testClient: `{"client_id":"` + testClient + `","client_name":"App","redirect_uris":["` + testCallback + `"]}`,
 	}}
@@ -131,12 +145,7 @@ func newSiteAt(t testing.TB, origin string) *site {
 		ana:  {ana, "ana@acme.test", "org_acme", "Acme", both, []string{"emails:read", "emails:write", "keys:write"}, time.Time{}},
 		beto: {beto, "beto@globex.test", "org_globex", "Globex", []Workspace{{"ws_9", "Main", english("viewer")}}, []string{"emails:read"}, time.Time{}},
 	}
-	engine, err := embedded.Open(filepath.Join(t.TempDir(), "store"), embedded.Options{Clock: s.clock, NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = engine.Close() })
-	s.engine = engine
+	s.engine = open(s)
 	s.Server = s.instance(t, origin)
 	s.mux = s.Routes()
 	return s
@@ -144,6 +153,12 @@ func newSiteAt(t testing.TB, origin string) *site {
 
 // instance is one process over the site's store.
 func (s *site) instance(t testing.TB, origin string) *Server {
+	t.Helper()
+	return s.instanceOn(t, origin, s.engine)
+}
+
+// instanceOn is one process with an engine of its own over the same rows.
+func (s *site) instanceOn(t testing.TB, origin string, engine store.Engine) *Server {
 	t.Helper()
 	rings := [2]*seal.Keyring{}
 	for i := range rings {
@@ -163,7 +178,7 @@ func (s *site) instance(t testing.TB, origin string) *Server {
 		return Scope{name, map[string]string{"en": "May " + name, "es": "Puede " + name}, write, reserved}
 	}
 	server, err := NewServer(ServerDeps{
-		Store: s.engine, Seal: rings[0], Permanent: rings[1], Keys: ring, People: s, Fetcher: s,
+		Store: engine, Seal: rings[0], Permanent: rings[1], Keys: ring, People: s, Fetcher: s,
 		Logger: slog.New(slog.NewJSONHandler(s.log, nil)), Clock: s.clock, Random: rand.Reader,
 	}, ServerOptions{Issuer: origin, Resource: origin + "/mcp", Name: "Buzón", Key: "buzon", Scopes: []Scope{
 		scope("emails:read", false, false), scope("emails:write", true, false), scope("keys:write", true, true),

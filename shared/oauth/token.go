@@ -157,7 +157,7 @@ func (s *Server) forPerson(ctx context.Context, f form, c credentials) (*tokenRe
 // knows tells whether a client id can be one. A document is not fetched here: the code or token says for whom it is.
 func (s *Server) knows(id string) bool {
 	if isDocumentID(id) {
-		return validDocumentID(id)
+		return s.documentID(id)
 	}
 	_, ok := s.registeredClient(id)
 	return ok
@@ -198,9 +198,9 @@ func (s *Server) forService(ctx context.Context, f form, c credentials) (*tokenR
 	if f["resource"] != "" && !namesResource(f["resource"], s.Resource) {
 		return nil, refuse(codeInvalidTarget, "another resource")
 	}
-	scopes, ok := narrowed(f["scope"], a.Scopes)
+	scopes, ok := overlap(f["scope"], a.Scopes)
 	if !ok {
-		return nil, refuse(codeInvalidScope, "scope beyond the account")
+		return nil, refuse(codeInvalidScope, "no scope of the account")
 	}
 	out := &tokenReply{Type: "Bearer", Scope: strings.Join(scopes, " ")}
 	return out, s.mint(ctx, out, Claims{

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -105,7 +106,7 @@ func withProvider(t testing.TB) (*site, *provider) {
 	p := &provider{t: t, key: key, signer: key, site: s}
 	deps, opts := s.ServerDeps, s.ServerOptions
 	deps.Transport = p
-	opts.Upstream = &upstream.Config{Issuer: providerIssuer, ClientID: "buzon", Secret: "s", Name: "Example", Allow: []string{"@acme.test", "Guest@globex.test"}}
+	opts.Upstream = &upstream.Config{Issuer: providerIssuer, ClientID: "buzon", Secret: secretIs("s"), Name: "Example", Allow: []string{"@acme.test", "Guest@globex.test"}}
 	if s.Server, err = NewServer(deps, opts); err != nil {
 		t.Fatal(err)
 	}
@@ -243,6 +244,16 @@ func TestUpstreamDown(t *testing.T) {
 	if w := b.post(t, UpstreamPath, f); w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "refused") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+	asked := len(p.asked)
+	for range 3 { // whoever presses again drives nothing
+		if w := b.post(t, UpstreamPath, f); w.Code != http.StatusServiceUnavailable || len(p.asked) != asked {
+			t.Errorf("%d, the provider was asked %d times more", w.Code, len(p.asked)-asked)
+		}
+	}
+	s.pass(31 * time.Second)
+	if b.post(t, UpstreamPath, f); len(p.asked) == asked {
+		t.Error("it is never asked again")
+	}
 	if w := s.robot().post(t, UpstreamPath, f); w.Code != http.StatusForbidden {
 		t.Errorf("without the browser's cookie: %d", w.Code)
 	}
@@ -255,7 +266,7 @@ func TestUpstreamDown(t *testing.T) {
 func TestUpstreamNeedsAWholeConfiguration(t *testing.T) {
 	s := newSite(t)
 	for _, c := range []upstream.Config{
-		{}, {Issuer: providerIssuer, ClientID: "a", Secret: "b"}, {Issuer: providerIssuer, ClientID: "a", Allow: []string{"@a"}}, {ClientID: "a", Secret: "b", Allow: []string{"@a"}},
+		{}, {Issuer: providerIssuer, ClientID: "a", Secret: secretIs("b")}, {Issuer: providerIssuer, ClientID: "a", Allow: []string{"@a"}}, {ClientID: "a", Secret: secretIs("b"), Allow: []string{"@a"}},
 	} {
 		opts := s.ServerOptions
 		opts.Upstream = &c
@@ -263,4 +274,8 @@ func TestUpstreamNeedsAWholeConfiguration(t *testing.T) {
 			t.Errorf("%+v is accepted", c)
 		}
 	}
+}
+
+func secretIs(text string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return text, nil }
 }

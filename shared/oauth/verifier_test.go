@@ -16,6 +16,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
+// Clauses: I23 S21
 func TestVerifyReturnsWhatWasMinted(t *testing.T) {
 	w := newWorld(t)
 	c, err := w.verifier.Verify(t.Context(), w.mint(t))
@@ -71,6 +72,8 @@ func (w *world) goodMap() map[string]any {
 func atJWT() map[jose.HeaderKey]any { return map[jose.HeaderKey]any{"typ": "at+jwt"} }
 
 // TestClaims is RFC 9068 section 4 and RFC 7519 section 4.1 one claim at a time.
+//
+// Clauses: I24 I28 I39 S03 S22 9068-2
 func TestClaims(t *testing.T) {
 	w := newWorld(t)
 	now := w.now.Unix()

@@ -94,6 +94,7 @@ func vocabulary(t *testing.T) *op.Vocabulary {
 	return v
 }
 
+// Clauses: I38
 func TestScopes(t *testing.T) {
 	v := vocabulary(t)
 	for list, want := range map[string]string{

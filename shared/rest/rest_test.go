@@ -217,6 +217,7 @@ func TestRouteGuardsItself(t *testing.T) {
 	}
 }
 
+// Clauses: I29
 func TestCallerIsNotSmuggled(t *testing.T) {
 	w := newWorld(t)
 	r := httptest.NewRequest("GET", "/api/v1/session", nil)

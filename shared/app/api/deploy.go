@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/lambdaedge"
 	"github.com/buzon-mail/buzon/shared/oauth"
+	"github.com/buzon-mail/buzon/shared/oauth/upstream"
 	"github.com/buzon-mail/buzon/shared/queue"
 	sqsqueue "github.com/buzon-mail/buzon/shared/queue/sqs"
 	"github.com/buzon-mail/buzon/shared/seal"
@@ -177,10 +180,28 @@ func (d *deployment) make(ctx context.Context, origin string) (_ http.Handler, e
 	}, web.Options{
 		Origin: origin, AllowedOrigins: d.cfg.AllowedOrigins, PublicDiscover: d.cfg.PublicDiscover,
 		PerMinute: d.cfg.Rates.PerMinute, OutwardMinute: d.cfg.Rates.OutwardPerMinute, SharedLimits: true, MaxWaits: d.cfg.Waits, Version: d.build,
+		Upstream: d.provider(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	d.made[origin] = h
 	return h, nil
+}
+
+// provider is where people may sign in too; nil when there is none. Its secret is read when somebody signs in there, so that one
+// that is missing stops nothing else.
+func (d *deployment) provider() *upstream.Config {
+	c := d.cfg.Upstream
+	if c == nil {
+		return nil
+	}
+	secret := func(ctx context.Context) (string, error) {
+		text, err := d.vault.Read(ctx, c.Secret)
+		if err != nil {
+			return "", fmt.Errorf("read the provider's client secret (BUZON_OIDC_SECRET): %w", err)
+		}
+		return strings.TrimSpace(string(text)), nil
+	}
+	return &upstream.Config{Issuer: c.Issuer, ClientID: c.ClientID, Secret: secret, Name: c.Name, Allow: slices.Clone(c.Allow)}
 }

@@ -275,3 +275,28 @@ func TestOriginOfTheDoor(t *testing.T) {
 		t.Errorf("the root secrets were read %d times", n)
 	}
 }
+
+// TestProviderOfADeployment: the button is there, its secret is read by nobody who does not press it, and one that is missing stops
+// nothing else.
+func TestProviderOfADeployment(t *testing.T) {
+	const name = "buzon/oidc-canary"
+	c := newCloud(t, origin)
+	c.d.cfg.Upstream = &config.Upstream{Issuer: "https://login.example", ClientID: "id", Secret: name, Name: "Example", Allow: []string{"@acme.test"}}
+	w := c.get("/sign-in", "")
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "Example") || !strings.Contains(w.Body.String(), oauth.UpstreamPath) {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	for _, r := range c.client.Asked() {
+		if r.Op == secretsOp && strings.Contains(string(r.Body), name) {
+			t.Error("the secret was read before anybody signed in there")
+		}
+	}
+	read := c.d.provider().Secret
+	if _, err := read(t.Context()); err == nil || !strings.Contains(err.Error(), "BUZON_OIDC_SECRET") || strings.Contains(err.Error(), "canary") {
+		t.Errorf("missing: %v", err)
+	}
+	c.secrets[name] = "hush-hush\n"
+	if got, err := read(t.Context()); err != nil || got != "hush-hush" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/oauth/standing"
-	"github.com/buzon-mail/buzon/shared/pipeline"
 )
 
 // CommandLine is the client of tokens that the command line mints for a loopback service. They have no grant to revoke.
@@ -28,14 +27,12 @@ type Keys interface {
 	KeyActive(ctx context.Context, organization, id string) (bool, error)
 }
 
-// Authority implements pipeline.Authority.
+// Authority implements pipeline.Authority, which it does not import: the api function takes CommandLine from here.
 type Authority struct {
 	members Members
 	rows    standing.Getter
 	keys    Keys
 }
-
-var _ pipeline.Authority = (*Authority)(nil)
 
 // New makes one over the rows of the authorization server. Without keys, what an API key started may send nothing.
 func New(members Members, rows standing.Getter, keys Keys) *Authority {

@@ -12,9 +12,12 @@ import (
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/oauth/standing"
+	"github.com/buzon-mail/buzon/shared/pipeline"
 	"github.com/buzon-mail/buzon/shared/store"
 	"github.com/buzon-mail/buzon/shared/store/embedded"
 )
+
+var _ pipeline.Authority = (*authority.Authority)(nil)
 
 // people knows ana, an operator of ws_1 and a viewer of ws_2.
 type people struct{ fail error }

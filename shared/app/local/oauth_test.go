@@ -112,6 +112,8 @@ func (s *site) list(t *testing.T, token string) answer {
 
 // TestConnect is a client's whole life: challenge, discovery, registration, sign-in, consent, tokens, use, refresh, step-up,
 // revocation, over HTTP as a client and a browser do it.
+//
+// Clauses: I01 I32 I34 I36
 func TestConnect(t *testing.T) {
 	s := newSite(t)
 	challenge := s.send(t, http.MethodPost, "/mcp", "{}", "Content-Type", "application/json")
@@ -241,6 +243,7 @@ func TestP01_ChallengeInItsOwnHeaderAndInOurs(t *testing.T) {
 	}
 }
 
+// Clauses: I26 S20
 func TestP02_EveryMethodWithoutATokenIs401(t *testing.T) {
 	s := newSite(t)
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodDelete, http.MethodPut, http.MethodPost} {

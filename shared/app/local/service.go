@@ -183,7 +183,8 @@ func provider(c *config.Upstream) *upstream.Config {
 	if c == nil {
 		return nil
 	}
-	return &upstream.Config{Issuer: c.Issuer, ClientID: c.ClientID, Secret: c.Secret.Reveal(), Name: c.Name, Allow: c.Allow}
+	secret := func(context.Context) (string, error) { return c.Secret.Reveal(), nil }
+	return &upstream.Config{Issuer: c.Issuer, ClientID: c.ClientID, Secret: secret, Name: c.Name, Allow: c.Allow}
 }
 
 // Close closes the store. Only for a service that does not run.

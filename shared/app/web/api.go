@@ -50,6 +50,7 @@ type Deps struct {
 	Clock     func() time.Time
 	Random    io.Reader
 	Fetcher   oauth.Fetcher                // of clients' documents; the network's when nil
+	Transport http.RoundTripper            // to the provider where people may sign in; the standard one when nil
 	RequestID func(context.Context) string // the platform's; nil: none
 }
 
@@ -182,12 +183,12 @@ func (b *builder) authorization() error {
 	}
 	fetcher := b.Fetcher
 	if fetcher == nil {
-		fetcher = safehttp.New(safehttp.Options{})
+		fetcher = safehttp.New(safehttp.Options{Loopback: oauth.LoopbackIssuer(b.Issuer)})
 	}
 	journal := NewJournal(b.Store, b.Clock, b.Random)
 	journal.request, journal.source = b.ids.RequestID, b.ids.Source
 	b.oauth, err = oauth.NewServer(oauth.ServerDeps{
-		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: people, Fetcher: fetcher, Journal: journal,
+		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: people, Fetcher: fetcher, Transport: b.Transport, Journal: journal,
 		Logger: b.Logger, Clock: b.Clock, Random: b.Random,
 	}, oauth.ServerOptions{
 		Issuer: b.Issuer, Resource: b.Audience, Name: "Buzón", Key: "buzon", Scopes: people.grantable(b.catalogue.Vocabulary),

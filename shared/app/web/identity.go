@@ -30,6 +30,8 @@ const CommandLine = authority.CommandLine
 type Directory interface {
 	// Principal is a person with the workspaces they reach; *apperr.Error not_found when there is none.
 	Principal(ctx context.Context, user string) (inbox.Principal, error)
+	// Organization finds one by id.
+	Organization(ctx context.Context, id string) (inbox.Organization, error)
 	// Workspaces lists those of an organization.
 	Workspaces(ctx context.Context, org string) ([]inbox.Workspace, error)
 }
@@ -194,6 +196,7 @@ func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Calle
 	if !claims.Only {
 		c.Own = c.Role
 	}
+	c.Called = i.called(c.Organization)
 	for _, access := range p.Workspaces {
 		w := op.Workspace{
 			ID: access.Workspace.ID, Slug: access.Workspace.Slug, Name: access.Workspace.Name, Role: inboxops.RoleOf(access.Role),
@@ -208,6 +211,24 @@ func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Calle
 		}
 	}
 	return c, nil
+}
+
+// called tells how an organization is called, and reads it once for each caller: few ask.
+func (i *identity) called(org string) func(context.Context) (string, string, error) {
+	var mu sync.Mutex
+	var known inbox.Organization // guarded by mu
+	return func(ctx context.Context) (string, string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if known.ID == "" {
+			found, err := i.directory.Organization(ctx, org)
+			if err != nil {
+				return "", "", err
+			}
+			known = found
+		}
+		return known.Slug, known.Name, nil
+	}
 }
 
 // principal is who the token speaks for, as long as its grant counts.

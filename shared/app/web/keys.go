@@ -49,7 +49,7 @@ func (i *identity) resolveKey(ctx context.Context, hash string) (*op.Caller, err
 		return nil, err
 	}
 	c := &op.Caller{
-		Subject: k.Creator, Email: p.Member.Email, Key: k.ID, Grant: k.ID, Organization: k.Organization,
+		Subject: k.Creator, Email: p.Member.Email, Key: k.ID, KeyName: k.Name, Grant: k.ID, Organization: k.Organization,
 		Scopes: i.vocabulary.Parse(strings.Join(k.Scopes, " ")), Expires: k.ExpiresAt,
 	}
 	if hash != k.Hash {
@@ -72,6 +72,7 @@ func (i *identity) resolveKey(ctx context.Context, hash string) (*op.Caller, err
 		c.Role = max(c.Role, w.Role)
 		c.Workspaces = append(c.Workspaces, w)
 	}
+	c.Called = i.called(c.Organization)
 	i.note(ctx, k)
 	return c, nil
 }

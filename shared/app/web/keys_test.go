@@ -61,6 +61,11 @@ func TestKeyIsItsMakerWithinItsLimits(t *testing.T) {
 		len(c.Workspaces) != 2 || c.Confined() || c.Client != "" || !c.Expires.Equal(now.Add(24*time.Hour)) {
 		t.Errorf("%+v", c)
 	}
+	for range 2 {
+		if slug, name, err := c.Called(t.Context()); err != nil || slug != "acme" || name != "Acme" || directory.named != 1 {
+			t.Errorf("organization %q %q, %v, read %d times", slug, name, err, directory.named)
+		}
+	}
 	if names := id.vocabulary.Names(c.Scopes); !slices.Equal(names, []string{"emails:read", "emails:write"}) {
 		t.Errorf("scopes %v", names)
 	}

@@ -20,18 +20,23 @@ import (
 
 const (
 	rediscover = time.Hour        // the provider's metadata is read again after
+	pause      = 30 * time.Second // and not sooner after a failure: strangers press the button too
 	patience   = 10 * time.Second // for each answer of the provider
 )
 
 // ErrRefused is an answer that signs nobody in. Why is for logs.
 var ErrRefused = errors.New("upstream: refused")
 
+var errPausing = errors.New("upstream: the provider did not answer a moment ago")
+
 // Config names the provider.
 type Config struct {
 	Issuer   string
 	ClientID string
-	Secret   string
-	Name     string // for the button
+	// Secret reads the client secret. It is asked with the provider's metadata: at the first sign-in, then at most once an hour,
+	// so that a secret that is replaced is seen, and one that can't be read keeps nobody from anything else.
+	Secret func(ctx context.Context) (string, error)
+	Name   string // for the button
 	// Allow lists who may come in: addresses, or domains as @example.com. Whoever is not a member is refused anyway; the list
 	// keeps a provider that serves the whole world from vouching for any address of it.
 	Allow []string
@@ -44,14 +49,16 @@ type Provider struct {
 	clock    func() time.Time
 	client   *http.Client
 
-	mu       sync.Mutex // guards the two below; held while the provider is asked, so that a burst asks once
+	mu       sync.Mutex // guards all below; held while the provider is asked, so that a burst asks once
 	provider *oidc.Provider
+	secret   string
 	read     time.Time
+	failed   time.Time
 }
 
 // New checks the configuration. redirect is where the provider sends people back to; transport is nil but in tests.
 func New(c Config, redirect string, clock func() time.Time, transport http.RoundTripper) (*Provider, error) {
-	if c.Issuer == "" || c.ClientID == "" || c.Secret == "" || len(c.Allow) == 0 {
+	if c.Issuer == "" || c.ClientID == "" || c.Secret == nil || len(c.Allow) == 0 {
 		return nil, errors.New("upstream: issuer, client id, secret and a list of who may come in are needed")
 	}
 	for i, entry := range c.Allow {
@@ -138,23 +145,34 @@ func (p *Provider) address(token *oidc.IDToken) (string, error) {
 	return "", fmt.Errorf("%w: the address is not on the list", ErrRefused)
 }
 
-// config reads the provider's metadata, at most once an hour. An older one serves while the provider does not answer.
+// config reads the provider's metadata and our secret, at most once an hour. Older ones serve while those do not answer. Only who
+// presses the button, or comes back from there, gets here: nothing else of a stranger's makes us ask the provider.
 func (p *Provider) config(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := p.clock(); p.provider == nil || now.Sub(p.read) > rediscover {
+	if now := p.clock(); (p.provider == nil || now.Sub(p.read) > rediscover) && now.Sub(p.failed) >= pause {
 		// The provider keeps this context for its keys, so it must not end with the request.
 		kept := oidc.ClientContext(context.WithoutCancel(ctx), p.client)
 		found, err := oidc.NewProvider(kept, p.Issuer)
+		var secret string
+		if err == nil {
+			secret, err = p.Secret(ctx)
+		}
 		switch {
 		case err == nil:
-			p.provider, p.read = found, now
-		case p.provider == nil:
+			p.provider, p.secret, p.read = found, secret, now
+		case ctx.Err() == nil: // a person who went away says nothing about the provider
+			p.failed = now
+		}
+		if p.provider == nil {
 			return nil, nil, fmt.Errorf("upstream: discover: %w", err)
 		}
 	}
+	if p.provider == nil {
+		return nil, nil, errPausing
+	}
 	return &oauth2.Config{
-		ClientID: p.ClientID, ClientSecret: p.Secret, Endpoint: p.provider.Endpoint(), RedirectURL: p.redirect,
+		ClientID: p.ClientID, ClientSecret: p.secret, Endpoint: p.provider.Endpoint(), RedirectURL: p.redirect,
 		Scopes: []string{oidc.ScopeOpenID, "email"},
 	}, p.provider, nil
 }

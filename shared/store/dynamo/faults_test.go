@@ -15,6 +15,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/store"
 	"github.com/buzon-mail/buzon/shared/store/dynamo"
 	"github.com/buzon-mail/buzon/shared/testkit/faults"
+	"github.com/buzon-mail/buzon/shared/testkit/minidyn"
 )
 
 // secret stands in every key of these tests: no error may repeat it.
@@ -31,7 +32,7 @@ func item(sort string, revision uint64) store.Item {
 // faulty is an engine on minidyn whose requests go wrong as told.
 func faulty(t *testing.T) (*dynamo.Engine, *faults.Client) {
 	t.Helper()
-	c := &faults.Client{Server: minidyn()}
+	c := &faults.Client{Server: minidyn.New()}
 	cfg := at("http://dynamodb.test")
 	cfg.HTTP = c
 	tables(t, cfg, "core", "ephemeral")
@@ -302,7 +303,7 @@ func TestContextBoundsRetries(t *testing.T) {
 		})
 	}
 	t.Run("canceled between attempts", func(t *testing.T) {
-		c := &faults.Client{Server: minidyn()}
+		c := &faults.Client{Server: minidyn.New()}
 		ctx, cancel := context.WithCancel(t.Context())
 		cfg := at("http://dynamodb.test")
 		cfg.HTTP = c

@@ -13,12 +13,13 @@ import (
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/store/dynamo"
+	"github.com/buzon-mail/buzon/shared/testkit/minidyn"
 )
 
 // TestJobsOnDynamo: of many calls at once with one key and one yes one starts a job, of many workers one gets it, and its end leaves
 // nothing in the outbox.
 func TestJobsOnDynamo(t *testing.T) {
-	server := httptest.NewServer(minidyn())
+	server := httptest.NewServer(minidyn.New())
 	t.Cleanup(server.Close)
 	cfg := at(server.URL)
 	cfg.HTTP = http.DefaultClient

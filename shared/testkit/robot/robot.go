@@ -22,7 +22,9 @@ import (
 const (
 	maxPage  = 1 << 20 // bytes
 	maxSteps = 8       // pages and redirects from a request to its answer
-	patience = 30 * time.Second
+	// maxConnections bounds what Disconnect ends.
+	maxConnections = 100
+	patience       = 30 * time.Second
 )
 
 // Robot is one browser with one person before it.
@@ -37,6 +39,7 @@ type Robot struct {
 // workspace.
 type Answer struct {
 	Deny      bool
+	ReadOnly  bool     // the person takes out everything that can be taken out
 	Without   []string // scopes that the person takes out
 	Workspace string   // id; empty: the one that the page proposes, else the first
 	All       bool     // and every other workspace too
@@ -106,6 +109,35 @@ func (r *Robot) Visit(ctx context.Context, address string, a Answer) error {
 	return r.Deliver(ctx, callback)
 }
 
+// Disconnect opens the person's page at an origin, ends every connection on it, and returns how many there were.
+func (r *Robot) Disconnect(ctx context.Context, origin string) (int, error) {
+	start, err := url.Parse(origin + oauth.SignInPath)
+	if err != nil {
+		return 0, fmt.Errorf("robot: %w", err)
+	}
+	ended := 0
+	for range maxConnections {
+		p, err := r.send(ctx, http.MethodGet, start, nil)
+		if err != nil {
+			return ended, err
+		}
+		if p.forms[oauth.SignInPath] != nil {
+			_, err = r.signIn(ctx, p)
+		} else if f := p.forms[oauth.DisconnectPath]; f != nil {
+			ended++
+			_, err = r.send(ctx, http.MethodPost, start.ResolveReference(&url.URL{Path: oauth.DisconnectPath}), f.values)
+		} else if p.forms[oauth.SignOutPath] != nil {
+			return ended, nil
+		} else {
+			err = fmt.Errorf("robot: the person's page answers %d: %s", p.status, p.title)
+		}
+		if err != nil {
+			return ended, err
+		}
+	}
+	return ended, errors.New("robot: the connections do not end")
+}
+
 func (r *Robot) signIn(ctx context.Context, p *page) (*page, error) {
 	if p.status != http.StatusOK {
 		return nil, fmt.Errorf("robot: sign-in: status %d, %s", p.status, p.title)
@@ -132,6 +164,11 @@ func (r *Robot) answer(ctx context.Context, p *page, a Answer) (*page, error) {
 	}
 	if a.All {
 		f.set("all", "yes")
+	}
+	for name := range f.values {
+		if a.ReadOnly && strings.HasPrefix(name, "scope.") {
+			f.values.Del(name)
+		}
 	}
 	for _, scope := range a.Without {
 		if f.values.Get("scope."+scope) == "" {

@@ -113,6 +113,7 @@ func TestAuthorize(t *testing.T) {
 	}{
 		"approves":             {robot.Answer{}, "code"},
 		"approves less":        {robot.Answer{Without: []string{"emails:write"}, Workspace: "ws_2"}, "code"},
+		"approves reading":     {robot.Answer{ReadOnly: true}, "code"},
 		"approves everything":  {robot.Answer{All: true}, "code"},
 		"denies":               {robot.Answer{Deny: true}, "error"},
 		"another workspace":    {robot.Answer{Workspace: "ws_9"}, ""},
