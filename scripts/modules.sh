@@ -8,7 +8,7 @@ for dir in functions/*/; do
   [ -f "$dir/main.go" ] || continue
   name=$(basename "$dir")
   list=scripts/modules/$name.txt
-  now=$(GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go list -deps -tags lambda.norpc \
+  now=$(GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go list -deps -tags lambda.norpc,nethttpomithttp2 \
     -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}' "./functions/$name" | sort -u)
   if [ "${1:-}" = -update ]; then
     mkdir -p scripts/modules

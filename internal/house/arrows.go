@@ -49,6 +49,8 @@ var arrows = map[string]room{
 		"storage knows the domain and the interface of an engine"},
 	"pipeline": {map[string]string{"apperr": kinds, "inbox": "what a mail becomes", "mail": "reads it", "mailauth": "who vouches for it", "blob": "keeps bytes", "queue": "keeps work"},
 		"stages know the domain, the parser and the interfaces of what keeps bytes and work; mail comes in whatever brought it"},
+	"webhook": {map[string]string{"apperr": kinds, "inbox": "what is told to whom", "queue": "keeps work", "safehttp": "addresses that others chose"},
+		"it tells receivers of events; who asked for that, and where rows lie, is not its business"},
 	"smtpd": {map[string]string{"apperr": kinds, "inbox": "what it hands on"},
 		"it speaks SMTP to whoever accepts mail"},
 	"outmail": {map[string]string{"apperr": kinds, "safehttp": "addresses that others chose", "awsclient": "SES"}, "what leaves is bytes and an envelope"},

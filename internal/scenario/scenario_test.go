@@ -1,6 +1,7 @@
 // Package scenario holds conversations with the whole service, one file each: a header in prose that names the rule, then
-// requests and the replies that are expected. Every conversation runs against the local process over HTTP and against the
-// built Lambda bootstrap through function-URL events, and must go the same way through both.
+// requests and the replies that are expected. Every conversation runs against the local process over HTTP, against the built Lambda
+// bootstrap through function-URL events, against the function behind the other front doors, and against the function on
+// DynamoDB and S3, and must go the same way through all of them.
 package scenario
 
 import (
@@ -36,14 +37,28 @@ type door struct {
 	client testkit.Client
 	token  func(email string) string
 	smtp   string // where mail goes; the function takes none
+	// other are the requests whose replies are not those of the scenario, only their status is, and why.
+	other map[string]string
 }
 
-func TestScenarios(t *testing.T) {
+func scenarios(t *testing.T) []string {
+	t.Helper()
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
 	}
-	doors := []door{startLocal(t), startFunction(t)}
+	return files
+}
+
+func TestScenarios(t *testing.T) {
+	files := scenarios(t)
+	doors := append([]door{startLocal(t), startFunction(t), startDeployed(t, inProcess(t))}, emulatedDoors(t)...)
+	playAll(t, files, doors)
+}
+
+// playAll plays every scenario through every door; the first one writes the replies when they are to be updated.
+func playAll(t *testing.T, files []string, doors []door) {
+	t.Helper()
 	for _, file := range files {
 		for i, d := range doors {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+d.name, func(t *testing.T) {
@@ -75,7 +90,12 @@ func (d door) play(t *testing.T, archive *txtar.Archive, write bool) {
 			reply.Data = []byte(got)
 			continue
 		}
-		if want := string(reply.Data); got != want {
+		want := string(reply.Data)
+		if d.other[request.Name] != "" {
+			got, _, _ = strings.Cut(got, "\n")
+			want, _, _ = strings.Cut(want, "\n")
+		}
+		if got != want {
 			t.Errorf("%s\n got: %s\nwant: %s", request.Name, got, want)
 		}
 	}
@@ -178,14 +198,19 @@ var masks = []struct {
 	{regexp.MustCompile(`(requestState":\s*")[A-Za-z0-9_-]{20,}`), "${1}STATE"},
 	{regexp.MustCompile(`\b\d{1,2} (January|February|March|April|May|June|July|August|September|October|November|December)( \d{4})?\b`), "DAY"},
 	{regexp.MustCompile(`(/downloads/)[A-Za-z0-9_-]+`), "${1}SEALED"},
+	{regexp.MustCompile(`https?://[^"\\ ]+X-Amz-Signature=[^"\\ ]+`), "ORIGIN/downloads/SEALED"}, // the bucket serves its own
 	{regexp.MustCompile(`("ttlMs": )[1-9]\d+`), "${1}MILLISECONDS"},
+	// A function on AWS takes its calls in batches: what it says is left is less than what is, never more.
+	{regexp.MustCompile(`("remaining": )\d+(,\s+"reset_s": )\d+`), "${1}REMAINING${2}SECONDS"},
 	{regexp.MustCompile(`(request_id\\?":\s*\\?")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`(requestId":\s*")[A-Za-z0-9_-]+`), "${1}REQUEST"},
 	{regexp.MustCompile(`((?:before|after)_sha256\\?":\s*\\?")[0-9a-f]{64}`), "${1}SHA256"},
+	{regexp.MustCompile(`whsec_[A-Za-z0-9+/]+=*`), "SECRET"},
+	{regexp.MustCompile(`(/secret\?id=)[A-Za-z0-9_-]+`), "${1}PAGE"},
 	{regexp.MustCompile(`(source_ip\\?":\s*\\?")[0-9a-f.:]+`), "${1}ADDRESS"}, // each door has its own
 	{regexp.MustCompile(`bzk_[A-Za-z0-9_-]{6,43}`), "bzk_SECRET"},
 	{regexp.MustCompile(`(\?(?:link|id)=)[A-Za-z0-9_-]{43}`), "${1}LINK"},
-	{regexp.MustCompile(`\b(key|user|ws|email|intake|inbox|grant|lease|aud|job)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
+	{regexp.MustCompile(`\b(key|user|ws|email|intake|inbox|grant|lease|aud|job|webhook|delivery|event)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
 }
 
 func mask(text, origin string) string {
@@ -243,7 +268,7 @@ func (d demoFile) token(email string) string {
 			return u.Token
 		}
 	}
-	return "nobody-has-this-address"
+	return nobody
 }
 
 func awaitDemo(t *testing.T, path string, ended <-chan error) (doc demoFile) {
@@ -270,7 +295,7 @@ func awaitDemo(t *testing.T, path string, ended <-chan error) (doc demoFile) {
 // startFunction builds the Lambda bootstrap as it is deployed and runs it emulated.
 func startFunction(t *testing.T) door {
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
-	build := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-o", bootstrap, "../../functions/api")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc,nethttpomithttp2", "-o", bootstrap, "../../functions/api")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the bootstrap: %v\n%s", err, out)
 	}
@@ -281,15 +306,22 @@ func startFunction(t *testing.T) door {
 			HTTP:   &http.Client{Transport: &testkit.FunctionURL{Invoke: lambda.Invoke, Host: "abc.lambda-url.eu-west-1.on.aws"}},
 			Origin: "https://emulator.buzon.invalid",
 		},
-		token: func(email string) string {
-			token, err := local.FillEvent(t.Context(), []byte("{{token:"+email+"}}"), time.Now)
-			if err != nil {
-				return "nobody-has-this-address"
-			}
-			return string(token)
-		},
+		token: developmentToken(t),
 	}
 }
+
+func developmentToken(t *testing.T) func(email string) string {
+	return func(email string) string {
+		token, err := local.FillEvent(t.Context(), []byte("{{token:"+email+"}}"), time.Now)
+		if err != nil {
+			return nobody
+		}
+		return string(token)
+	}
+}
+
+// nobody is no token.
+const nobody = "nobody-has-this-address"
 
 type testWriter struct{ t *testing.T }
 

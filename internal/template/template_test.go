@@ -176,10 +176,14 @@ func TestRoles(t *testing.T) {
 			}
 		}
 	}
-	// Nobody but the function of the doors reads a secret, and nobody writes one.
+	// Nobody but the function of the doors reads a secret, but for the one that webhooks are signed with, and nobody writes one.
 	whole := jsonOf(t, template["Resources"])
-	if n := strings.Count(whole, "secretsmanager:"); n != 1 || !strings.Contains(jsonOf(t, roles["ApiRole"]), "secretsmanager:GetSecretValue") {
+	worker := jsonOf(t, roles["WorkerRole"])
+	if n := strings.Count(whole, "secretsmanager:"); n != 2 || !strings.Contains(jsonOf(t, roles["ApiRole"]), "secretsmanager:GetSecretValue") {
 		t.Errorf("%d permissions on secrets", n)
+	}
+	if !strings.Contains(worker, "WebhookKey") || strings.Contains(worker, "RootSecrets") || strings.Contains(worker, "KeySet") {
+		t.Errorf("the worker reads other secrets than its own: %s", worker)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Command awstest runs the contract suites of the engines on AWS against moto, a stand-in written by others, which knows more of
-// AWS than what we believe of it. It installs moto into a folder, starts it on a free port of the loopback interface, runs the
+// Command awstest runs the contract suites of the engines on AWS, the way of a mail and the scenarios against moto, a stand-in written
+// by others, which knows more of AWS than what we believe of it. It installs moto into a folder, starts it on a free port of the loopback interface, runs the
 // tests whose names end in OnStandIn, and stops it.
 //
 //	go run ./scripts/awstest          all of them, as make awstest
@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if *verbose {
 		command = append(command, "-v")
 	}
-	test := exec.CommandContext(ctx, "go", append(command, "./shared/store/dynamo", "./shared/blob/s3", "./shared/queue/sqs", "./shared/app/deployed")...) //nolint:gosec // our own arguments
+	test := exec.CommandContext(ctx, "go", append(command, "./shared/store/dynamo", "./shared/blob/s3", "./shared/queue/sqs", "./shared/app/deployed", "./internal/scenario")...) //nolint:gosec // our own arguments
 	test.Env = append(os.Environ(), "BUZON_TEST_AWS_ENDPOINT="+url, "BUZON_TEST_AWS_CLOCK="+clock)
 	test.Stdout, test.Stderr = out, os.Stderr
 	if err := test.Run(); err != nil {

@@ -106,7 +106,7 @@ func (f *function) build(ctx context.Context, path string) error {
 		if arm {
 			target += ".arm64"
 		}
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "lambda.norpc", "-ldflags=-s -w", "-o", mustAbs(target), f.folder)
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "lambda.norpc,nethttpomithttp2", "-ldflags=-s -w", "-o", mustAbs(target), f.folder)
 		cmd.Dir, cmd.Env = f.module, append(os.Environ(), "CGO_ENABLED=0")
 		if arm {
 			cmd.Env = append(cmd.Env, "GOOS=linux", "GOARCH=arm64")

@@ -9,6 +9,7 @@ type API struct {
 	Emulated       bool
 	PublicURL      string // canonical origin; empty: the door's own name
 	RootSecrets    Secret // name of the secret that holds the root secrets; empty when emulated
+	WebhookKey     Secret // name of the secret that seals signing secrets of webhooks; empty: no webhooks can be made
 	KeySet         Secret // name of the secret that holds the signing keys; empty when emulated
 	AWS            AWS    // zero when emulated
 	Rates          Rates
@@ -76,6 +77,15 @@ func (r *reader) deployed(c *API) {
 	c.RootSecrets = r.secretName(varRootSecrets)
 	c.KeySet = r.secretName(varKeySet)
 	c.Upstream = r.deployedUpstream()
+	c.WebhookKey = r.webhookKey()
+}
+
+// webhookKey works when it is absent: a service without it has no webhooks.
+func (r *reader) webhookKey() Secret {
+	if r.getenv(varWebhookKey) == "" {
+		return ""
+	}
+	return r.secretName(varWebhookKey)
 }
 
 // secretName reads the name or ARN of a secret. People paste the secret itself here, so the value is of a type that never

@@ -64,6 +64,9 @@ func (r *reader) resource(variable, letters, what string) string {
 type Worker struct {
 	Emulated bool // as in API: nothing of AWS is read then
 	AWS      AWS
+	// WebhookKey names the secret that seals signing secrets of webhooks; empty: nothing is sent to webhooks.
+	WebhookKey Secret
+	PublicURL  string // canonical origin, which webhooks are told; empty: they are told paths alone
 }
 
 // Inbound configures the function that takes mail from SES, deployed or emulated.
@@ -78,7 +81,15 @@ func LoadWorker(getenv Getenv) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Worker{Emulated: emulated, AWS: names}, nil
+	c := &Worker{Emulated: emulated, AWS: names}
+	if !emulated {
+		r := &reader{getenv: getenv}
+		c.WebhookKey, c.PublicURL = r.webhookKey(), r.publicURL()
+		if err := r.err(); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // LoadInbound reads the environment of the inbound function. The error is Problems.
@@ -111,6 +122,13 @@ func LoadOrigin(getenv Getenv) (string, error) {
 		r.fault(varPublicURL, "missing; set it to the origin that the service was deployed with, as https://mail.example.com.")
 	}
 	return origin, r.err()
+}
+
+// LoadKeySet reads the name of the secret that holds a deployed service's key set. The error is Problems.
+func LoadKeySet(getenv Getenv) (Secret, error) {
+	r := &reader{getenv: getenv}
+	name := r.secretName(varKeySet)
+	return name, r.err()
 }
 
 // loadBackground is for the functions that nobody calls from outside: they know no secret and no origin.

@@ -62,6 +62,7 @@ const (
 	varStore          = "BUZON_STORE"
 	varRootSecrets    = "BUZON_ROOT_SECRETS"
 	varKeySet         = "BUZON_KEY_SET"
+	varWebhookKey     = "BUZON_WEBHOOK_KEY"
 	varCoreTable      = "BUZON_CORE_TABLE"
 	varEphemeralTable = "BUZON_EPHEMERAL_TABLE"
 	varBucket         = "BUZON_BUCKET"

@@ -88,6 +88,7 @@ type Email struct {
 	Version      uint64      `json:"version"` // moved by operations only, never by the pipeline
 
 	Authentication []Authentication `json:"authentication,omitempty"` // what the transport checked, if it did
+	Door           string           `json:"door,omitempty"`           // of its Delivery
 }
 
 // Content is third-party text: data, never instructions.

@@ -17,6 +17,10 @@ var (
 	ErrTooManyDeleted = errors.New("inbox: too many deleted inboxes")
 	// ErrZoneFull: as many entries for domains that end alike as one row can hold.
 	ErrZoneFull = errors.New("inbox: too many domains that end alike")
+	// ErrWebhookName: another webhook of the workspace has this name, deleted or not.
+	ErrWebhookName = errors.New("inbox: webhook name taken")
+	// ErrTooManyWebhooks: as many webhooks as a workspace can have.
+	ErrTooManyWebhooks = errors.New("inbox: too many webhooks")
 )
 
 // NoInbox is the one answer for an inbox that is missing, deleted or another tenant's.
@@ -45,6 +49,17 @@ func NoThread() *apperr.Error {
 func NoSender() *apperr.Error {
 	return apperr.New(apperr.NotFound, "", "There is no such entry.",
 		"Call allowed_senders_list for the entries of the inbox.")
+}
+
+// NoWebhook is the one answer for a webhook that is missing, deleted or another tenant's.
+func NoWebhook() *apperr.Error {
+	return apperr.New(apperr.NotFound, "", "There is no such webhook.", "Call webhooks_list for the webhooks of this workspace.")
+}
+
+// NoDelivery is the one answer for a delivery that is missing, over a month old or another tenant's.
+func NoDelivery() *apperr.Error {
+	return apperr.New(apperr.NotFound, "", "There is no such delivery.",
+		"Call webhook_deliveries_list; deliveries are kept for 30 days.")
 }
 
 func staleVersion(current uint64) *apperr.Error {

@@ -41,6 +41,7 @@ type Recipient struct {
 	State        State
 	SenderPolicy SenderPolicy // see Policy
 	OnUnlisted   OnUnlisted
+	Door         string // of the Delivery
 }
 
 // Intake is one accepted mail before anything was read of it: the outbox row that is stored before 250 is said.
@@ -63,10 +64,14 @@ type Intake struct {
 // Authentication is one check of a mail's origin by a receiver of ours. What a header of the mail says of such checks is the
 // word of whoever wrote the header, and never stands here.
 type Authentication struct {
-	Method string `json:"method"` // spf, dkim, dmarc, spam, virus
-	Result string `json:"result"` // pass, fail, neutral, temperror
-	From   string `json:"from"`   // who checked, by an authserv-id of ours (RFC 8601 section 2.5): ses
+	Method string `json:"method"`           // spf, dkim, dmarc, spam, virus
+	Result string `json:"result"`           // pass, fail, none, neutral, temperror
+	From   string `json:"from"`             // who checked, by an authserv-id of ours (RFC 8601 section 2.5): CheckedBySES
+	Reason string `json:"reason,omitempty"` // of dmarc: the policy of the domain of From, where it was told
 }
+
+// CheckedBySES is the authserv-id of ours for what Amazon SES found out as it took the mail.
+const CheckedBySES = "ses"
 
 // Delivery is one recipient of an Intake. The id of its mail is chosen when it is accepted, so that a second run of the
 // worker makes the same mail and not another one.
@@ -76,6 +81,9 @@ type Delivery struct {
 	Organization string `json:"organization"`
 	Workspace    string `json:"workspace"`
 	Inbox        string `json:"inbox"`
+	// Door is why the envelope's sender would have been refused, by a transport that can refuse nobody: HeldBlocked or
+	// HeldUnlisted; the mail is quarantined for it.
+	Door string `json:"door,omitempty"`
 }
 
 // Processed is all that the pipeline learned of a mail, to be stored in one step.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/safehttp"
 )
 
 // jobDesk is the services with a queue and a sleep of the test's.
@@ -30,8 +31,9 @@ func newJobDesk(t *testing.T) *jobDesk {
 	t.Helper()
 	d := &jobDesk{world: newWorld(t)}
 	services, err := inbox.New(inbox.Deps{
+		Webhooks: d.store, Deliveries: d.store, WebhookSecrets: sealer{}, Receivers: safehttp.New(safehttp.Options{}), SecretPages: pages{},
 		Inboxes: d.store, Domains: d.store, Counts: d.store, Emails: d.store, Attachments: d.store, Senders: d.store, Audit: d.store,
-		Organizations: d.store, Members: d.store, Keys: d.store, SignIns: d, SecretPages: d,
+		Organizations: d.store, Members: d.store, Keys: d.store, SignIns: d,
 		Threads: d.store, Work: d.store, Waiting: d.store, Usage: d.store, Jobs: d.store, JobQueue: d, Blobs: d.blobs, Downloads: downloads{d.now}, Cursors: sealer{}, Now: d.now, Rand: strings.NewReader(strings.Repeat("random bytes of a test ", 1000)),
 		Sleep: func(_ context.Context, pause time.Duration) error {
 			d.slept = append(d.slept, pause)

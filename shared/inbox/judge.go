@@ -52,15 +52,21 @@ func Judge(f SenderFacts, entries []AllowedSender, policy SenderPolicy, unlisted
 	return j
 }
 
-// AtDoor reports whether a mail is refused for its MAIL FROM alone. Whoever forges one that is allowed only gets as far as
-// the judgement of From.
-func AtDoor(from string, entries []AllowedSender, policy SenderPolicy, unlisted OnUnlisted, now time.Time) (refused bool) {
+// AtDoor says why a mail is refused for its MAIL FROM alone: HeldBlocked or HeldUnlisted, empty when it is not. Whoever forges
+// one that is allowed only gets as far as the judgement of From.
+func AtDoor(from string, entries []AllowedSender, policy SenderPolicy, unlisted OnUnlisted, now time.Time) (refused string) {
 	if address, ok := normalAddress(from); ok {
 		if named := matching(entries, address, now); len(named) > 0 {
-			return named[0].Effect == EffectBlock
+			if named[0].Effect == EffectBlock {
+				return HeldBlocked
+			}
+			return ""
 		}
 	}
-	return policy != PolicyOpen && unlisted == UnlistedReject
+	if policy != PolicyOpen && unlisted == UnlistedReject {
+		return HeldUnlisted
+	}
+	return ""
 }
 
 // author is the address that lists are asked about, and why nothing may rest on it.

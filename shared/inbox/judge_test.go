@@ -203,23 +203,23 @@ func TestAtDoor(t *testing.T) {
 		entries  []AllowedSender
 		policy   SenderPolicy
 		unlisted OnUnlisted
-		want     bool
+		want     string
 	}{
-		"open":                       {"eve@evil.test", nil, PolicyOpen, UnlistedReject, false},
-		"blocked":                    {"eve@evil.test", blocked, PolicyOpen, UnlistedLabel, true},
-		"blocked, in capitals":       {"EVE@Evil.Test", blocked, PolicyOpen, UnlistedLabel, true},
-		"another":                    {"ana@good.test", blocked, PolicyOpen, UnlistedReject, false},
-		"a bounce":                   {"", blocked, PolicyOpen, UnlistedReject, false},
-		"unlisted, quarantine":       {"ana@good.test", nil, PolicyListed, UnlistedQuarantine, false},
-		"unlisted, reject":           {"ana@good.test", nil, PolicyListed, UnlistedReject, true},
-		"listed, reject":             {"eve@evil.test", allowed, PolicyListed, UnlistedReject, false},
-		"listed until now, reject":   {"eve@evil.test", expired, PolicyListed, UnlistedReject, true},
-		"a bounce, reject":           {"", allowed, PolicyListedAuthenticated, UnlistedReject, true},
-		"no address at all, reject":  {"eve", allowed, PolicyListed, UnlistedReject, true},
-		"an address with two at, ok": {"eve@evil.test@x.test", blocked, PolicyOpen, UnlistedReject, false},
+		"open":                       {"eve@evil.test", nil, PolicyOpen, UnlistedReject, ""},
+		"blocked":                    {"eve@evil.test", blocked, PolicyOpen, UnlistedLabel, HeldBlocked},
+		"blocked, in capitals":       {"EVE@Evil.Test", blocked, PolicyOpen, UnlistedLabel, HeldBlocked},
+		"another":                    {"ana@good.test", blocked, PolicyOpen, UnlistedReject, ""},
+		"a bounce":                   {"", blocked, PolicyOpen, UnlistedReject, ""},
+		"unlisted, quarantine":       {"ana@good.test", nil, PolicyListed, UnlistedQuarantine, ""},
+		"unlisted, reject":           {"ana@good.test", nil, PolicyListed, UnlistedReject, HeldUnlisted},
+		"listed, reject":             {"eve@evil.test", allowed, PolicyListed, UnlistedReject, ""},
+		"listed until now, reject":   {"eve@evil.test", expired, PolicyListed, UnlistedReject, HeldUnlisted},
+		"a bounce, reject":           {"", allowed, PolicyListedAuthenticated, UnlistedReject, HeldUnlisted},
+		"no address at all, reject":  {"eve", allowed, PolicyListed, UnlistedReject, HeldUnlisted},
+		"an address with two at, ok": {"eve@evil.test@x.test", blocked, PolicyOpen, UnlistedReject, ""},
 	} {
 		if got := AtDoor(x.from, x.entries, x.policy, x.unlisted, noon); got != x.want {
-			t.Errorf("%s: refused %t", name, got)
+			t.Errorf("%s: refused %q", name, got)
 		}
 	}
 }

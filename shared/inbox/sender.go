@@ -194,4 +194,5 @@ const (
 	HeldBlocked         = "sender_blocked"
 	HeldUnlisted        = "sender_unlisted"
 	HeldUnauthenticated = "sender_unauthenticated" // an entry names the sender, but its terms are not met
+	HeldVirus           = "virus"                  // the transport's scanner found one
 )

@@ -50,7 +50,7 @@ func (s *Senders) Check(ctx context.Context, a Actor, q SenderCheck) (SenderAnsw
 	}, entries, policy, unlisted, s.d.now())
 	answer := SenderAnswer{From: from, Decision: "accept", Reason: j.Held, Trust: j.Trust}
 	switch {
-	case AtDoor(from, entries, policy, unlisted, s.d.now()):
+	case AtDoor(from, entries, policy, unlisted, s.d.now()) != "":
 		answer.Decision = "reject"
 	case j.Held != "":
 		answer.Decision = "quarantine"

@@ -15,13 +15,14 @@ type Deps struct {
 	Emails      EmailStore
 	Attachments AttachmentStore
 	Senders     SenderStore
+	Webhooks    WebhookStore
+	Deliveries  DeliveryStore
 	Audit       AuditStore
 	// Organizations, Members and Keys are of the organization; so is SignIns, which knows who is let in.
 	Organizations OrganizationStore
 	Members       MemberStore
 	Keys          APIKeyStore
 	SignIns       SignIns
-	SecretPages   SecretPages
 	Threads       ThreadStore
 	Work          WorkStore
 	Waiting       WaitStore
@@ -31,8 +32,12 @@ type Deps struct {
 	Blobs         Blobs
 	Downloads     Downloads
 	Cursors       Sealer
-	Now           func() time.Time
-	Rand          io.Reader
+	// WebhookSecrets seals signing secrets. They live as long as their webhooks, so its root is not rotated.
+	WebhookSecrets Sealer
+	Receivers      Receivers
+	SecretPages    SecretPages
+	Now            func() time.Time
+	Rand           io.Reader
 
 	Rates    Rates                                      // what grants have left; nil: calls are not limited
 	MaxWaits int                                        // that may wait for mail at once, of all grants; 0: DefaultWaits
@@ -48,6 +53,8 @@ type Services struct {
 	Emails      *Emails
 	Attachments *Attachments
 	Senders     *Senders
+	Webhooks    *Webhooks
+	Deliveries  *Deliveries
 	Jobs        *Jobs
 	Audits      *Audits
 	Workspaces  *Workspaces
@@ -68,6 +75,9 @@ func New(d Deps) (*Services, error) {
 	if d.Organizations == nil || d.Members == nil || d.Keys == nil || d.SignIns == nil || d.SecretPages == nil {
 		return nil, errors.New("inbox: a dependency of members and keys is missing")
 	}
+	if d.Webhooks == nil || d.Deliveries == nil || d.WebhookSecrets == nil || d.Receivers == nil || d.SecretPages == nil {
+		return nil, errors.New("inbox: a dependency of webhooks is missing")
+	}
 	if d.MaxWaits == 0 {
 		d.MaxWaits = DefaultWaits
 	}
@@ -79,6 +89,8 @@ func New(d Deps) (*Services, error) {
 		Emails:      &Emails{d},
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
+		Webhooks:    &Webhooks{d},
+		Deliveries:  &Deliveries{d},
 		Jobs:        &Jobs{d},
 		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d},

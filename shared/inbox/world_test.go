@@ -17,6 +17,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
+	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/seal"
 	"github.com/buzon-mail/buzon/shared/store"
 	"github.com/buzon-mail/buzon/shared/store/embedded"
@@ -89,6 +90,12 @@ func (d downloads) SignedURL(_ context.Context, a inbox.Attachment, ttl time.Dur
 	return "https://files.test/" + a.BlobKey, d.now().Add(ttl), nil
 }
 
+type pages struct{}
+
+func (pages) Keep(context.Context, string, string, string) (string, time.Time, error) {
+	return "", time.Time{}, errors.New("no pages")
+}
+
 type world struct {
 	tb       testing.TB
 	engine   *counting
@@ -99,8 +106,8 @@ type world struct {
 	clock    time.Time
 	mails    int
 
-	kept, ended, invited []string
-	signInsDown          error
+	ended, invited []string
+	signInsDown    error
 
 	// meanwhile runs whenever a service sleeps.
 	meanwhile func()
@@ -137,9 +144,10 @@ func (w *world) start(e store.Engine) {
 	}
 	w.services, err = inbox.New(inbox.Deps{
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w.blobs,
-		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: w, SecretPages: w,
+		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: w,
 		Downloads: downloads{w.now}, Cursors: keys.Purpose("cursor"), Now: w.now, Rand: rand.Reader,
 		MaxWaits: 3, Sleep: w.sleep,
+		Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: pages{},
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -156,12 +164,7 @@ func (w *world) sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Keep, Disconnect and Invite are what the authorization server does for secrets and for who is let in.
-func (w *world) Keep(_ context.Context, person, what, secret string) (string, time.Time, error) {
-	w.kept = append(w.kept, person+": "+what+": "+secret)
-	return "https://buzon.test/secret?id=1", w.now().Add(15 * time.Minute), nil
-}
-
+// Disconnect and Invite are what the authorization server does for who is let in.
 func (w *world) Disconnect(_ context.Context, _, person string, by inbox.AuditActor) error {
 	if w.signInsDown != nil {
 		return w.signInsDown

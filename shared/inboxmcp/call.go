@@ -24,6 +24,11 @@ const (
 	toolThread      = "threads_get"
 	toolAttachments = "attachments_list"
 	toolAttachment  = "attachments_get"
+	toolWebhooks    = "webhooks_list"
+	toolWebhook     = "webhooks_get"
+	toolDeliveries  = "webhook_deliveries_list"
+	toolDelivery    = "webhook_deliveries_get"
+	toolRetry       = "webhook_deliveries_retry"
 )
 
 // reply is what an operation answered, as it is on every surface.

@@ -70,8 +70,18 @@ func (o *Offers) values(ctx context.Context, call mcp.CallRequest, r *mcp.Comple
 		return whole(languageCodes(), r.Value), nil
 	case argLimit:
 		return whole([]string{"10", strconv.Itoa(defaultTriage), strconv.Itoa(maxTriage)}, r.Value), nil
+	case argSince:
+		return whole(spanNames(), r.Value), nil
+	case argWebhook:
+		return o.webhookIDs(ctx, call, r.Value)
 	case argInbox, argSlug:
 		return o.slugs(ctx, call, r.Value)
+	}
+	switch family {
+	case "webhook", "webhook_deliveries":
+		return o.webhookIDs(ctx, call, r.Value)
+	case "webhook_delivery":
+		return o.listed(ctx, call, r.Value, toolDeliveries, newest)
 	}
 	switch {
 	case r.Argument == argThread, family == "thread", family == "thread_emails":
@@ -166,4 +176,22 @@ func (o *Offers) ids(
 	values = matching(values, r.Value)
 	more := p.Meta.Next != nil || len(values) > newest
 	return mcp.Completion{Values: values[:min(len(values), newest)], HasMore: more}, nil
+}
+
+// webhookIDs offers all of them: a workspace has few.
+func (o *Offers) webhookIDs(ctx context.Context, call mcp.CallRequest, typed string) (mcp.Completion, error) {
+	return o.listed(ctx, call, typed, toolWebhooks, inbox.MaxLimit)
+}
+
+// listed offers the ids on the first page of a list.
+func (o *Offers) listed(ctx context.Context, call mcp.CallRequest, typed, tool string, limit int) (mcp.Completion, error) {
+	var p page
+	if _, err := o.get(ctx, call, tool, map[string]any{argLimit: limit}, &p); err != nil {
+		return mcp.Completion{}, err
+	}
+	var values []string
+	for _, row := range p.Data {
+		values = append(values, row.ID)
+	}
+	return mcp.Completion{Values: matching(values, typed), HasMore: p.Meta.Next != nil}, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // documents are the resources whose text is ours and the same for every caller.
-type documents struct{ guide, statuses, limits, errors string }
+type documents struct{ guide, statuses, events, limits, errors string }
 
 func newDocuments(o Options) (documents, error) {
 	d := documents{guide: guide}
@@ -18,7 +18,7 @@ func newDocuments(o Options) (documents, error) {
 		into *string
 		data any
 	}{
-		{&d.statuses, statuses()}, {&d.limits, limits(o)}, {&d.errors, failures()},
+		{&d.statuses, statuses()}, {&d.events, events()}, {&d.limits, limits(o)}, {&d.errors, failures()},
 	} {
 		text, err := json.Marshal(map[string]any{"data": x.data})
 		if err != nil {
@@ -48,6 +48,7 @@ pointers): in tools and resources they point into the JSON that came back ("" is
 - Files: attachments_list, attachments_get; attachments_download_url gives an address for 5 minutes.
 - Who wrote: trust and trust_reasons of an email say how far From is to be believed; buzon://inbox/statuses explains the levels.
 - Held back: emails_list with status=quarantined; emails_release lets one go, allowed_senders_upsert lets a sender in.
+- Webhooks: webhooks_list, webhook_deliveries_list; buzon://inbox/events says what they can be told. Prompt debug_webhook.
 - Ready-made requests: prompts triage_inbox, summarize_thread, summarize_email.
 
 ## Doing work
@@ -153,6 +154,7 @@ func failures() any {
 			reason{"invalid_token", "It has expired, was revoked, or is not for this service."}),
 		row(apperr.Forbidden, "The grant does not allow it.", "Do not repeat; tell your user what is missing.",
 			reason{"insufficient_scope", "The token lacks a scope: reconnect and grant it."},
+			reason{"secret_needs_person", "A secret is shown to a person or over REST only: send the call to the REST API."},
 			reason{"codes_hidden", "The answer would show codes and links: it needs codes:read and the role operator."},
 			reason{"insufficient_role", "The person's role is too small: an admin can change it."},
 			reason{"confined", "The API key is confined to some inboxes and this reaches beyond them: use another key."},
@@ -174,6 +176,9 @@ func failures() any {
 			reason{"declined", "A person was asked and said no: do not repeat unless they ask for it again."},
 			reason{"confirmation_outdated", "The target changed after the person was asked: call again, and they are asked again."},
 			reason{"not_quarantined", "Only a quarantined email can be released: read its status."},
+			reason{"too_many_webhooks", "A workspace has 50 webhooks at most: delete one, or add events to another."},
+			reason{"name_taken", "Another thing has this name: choose another."},
+			reason{"webhook_disabled", "Nothing is sent to a disabled webhook: enable it first."},
 			reason{"lease_lost", "You do not hold the email under this lease any more: stop working on it."},
 			reason{"zone_full", "Too many listed domains end alike: list the domain above them with kind subdomains."},
 			reason{"being_processed", "The email is being read for the first time: wait for its status."},

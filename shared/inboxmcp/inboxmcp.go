@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/buzon-mail/buzon/shared/mcp"
 )
@@ -26,15 +27,17 @@ type Operations interface {
 
 // Options says what the wiring knows. The zero value works.
 type Options struct {
-	UntrustedMetaKey string // key in a result's _meta for the pointers to third-party text; empty: none
-	PerMinute        int    // requests a grant may make; 0: not limited
-	OutwardMinute    int    // of them, those that let something out; 0: not limited
+	UntrustedMetaKey string           // key in a result's _meta for the pointers to third-party text; empty: none
+	PerMinute        int              // requests a grant may make; 0: not limited
+	OutwardMinute    int              // of them, those that let something out; 0: not limited
+	Now              func() time.Time // time.Now when nil
 }
 
 // Offers is what the inbox offers beside its tools. It is safe for concurrent use.
 type Offers struct {
 	operations Operations
 	untrusted  string
+	now        func() time.Time
 	fixed      []family
 	templates  []family
 	prompts    []prompt
@@ -55,7 +58,10 @@ func New(operations Operations, options Options) (*Offers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inboxmcp: %w", err)
 	}
-	o := &Offers{operations: operations, untrusted: options.UntrustedMetaKey, prompts: prompts()}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	o := &Offers{operations: operations, now: options.Now, untrusted: options.UntrustedMetaKey, prompts: prompts()}
 	for _, f := range families(documents) {
 		f.parse()
 		if f.isTemplate() {

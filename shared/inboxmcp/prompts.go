@@ -61,6 +61,17 @@ func prompts() []prompt {
 				},
 			}, []string{toolEmail}, (*Offers).summarizeEmail,
 		},
+		{
+			mcp.Prompt{
+				Name: "debug_webhook", Title: "Find out what is wrong with a webhook",
+				Description: "Looks at a webhook and what was sent to it and says why deliveries fail and what to do.",
+				Arguments: []mcp.PromptArgument{
+					{Name: argWebhook, Description: "Id of the webhook.", Required: true},
+					{Name: argSince, Description: "How far back: 1h, 24h or 7d. Left out: 24h."},
+					language,
+				},
+			}, []string{toolWebhook, toolDeliveries, toolDelivery}, (*Offers).debugWebhook,
+		},
 	}
 }
 
@@ -145,6 +156,10 @@ func expected(name, value string) string {
 	case argLanguage:
 		if languageName(value) == "" {
 			return strings.Join(languageCodes(), ", ")
+		}
+	case argSince:
+		if _, ok := spans()[value]; !ok {
+			return strings.Join(spanNames(), ", ")
 		}
 	case argLimit:
 		if n, err := strconv.Atoi(value); err != nil || n < 1 || n > maxTriage || strconv.Itoa(n) != value {

@@ -29,6 +29,8 @@ const (
 	argEmail    = "email_id"
 	argLimit    = "limit"
 	argLanguage = "language"
+	argWebhook  = "webhook_id"
+	argSince    = "since"
 )
 
 // family is a resource, or a template of resources.
@@ -49,8 +51,29 @@ type family struct {
 }
 
 // families is every resource in the order of the lists.
-func families(d documents) []family { return slices.Concat(fixed(d), templates()) }
+func families(d documents) []family {
+	return slices.Concat(fixed(d), templates(), webhookFamilies())
+}
 
+// webhookFamilies are about what is sent out.
+func webhookFamilies() []family {
+	return []family{
+		{
+			uri: "webhooks/{id}", name: "webhook", title: "Webhook", mime: typeJSON, tool: toolWebhook, argument: argID,
+			description: "One webhook with its last deliveries, as webhooks_get.",
+		},
+		{
+			uri: "webhooks/{id}/deliveries", name: "webhook_deliveries", title: "Deliveries to a webhook", mime: typeJSON, tool: toolDeliveries, argument: "webhook",
+			description: "The newest 25, as webhook_deliveries_list with webhook.",
+		},
+		{
+			uri: "webhook-deliveries/{id}", name: "webhook_delivery", title: "Delivery to a webhook", mime: typeJSON, tool: toolDelivery, argument: argID,
+			description: "One delivery with its attempts, as webhook_deliveries_get.",
+		},
+	}
+}
+
+// fixed have no variable.
 func fixed(d documents) []family {
 	return []family{
 		{
@@ -70,6 +93,10 @@ func fixed(d documents) []family {
 			description: "The life of an email, status by status.",
 		},
 		{
+			uri: "events", name: "events", title: "Events for webhooks", mime: typeJSON, document: d.events,
+			description: "What webhooks can be told of, with a sample, how to verify it and when it is sent again.",
+		},
+		{
 			uri: "limits", name: "limits", title: "Limits", mime: typeJSON, document: d.limits,
 			description: "Sizes, rates and times.",
 		},
@@ -80,6 +107,7 @@ func fixed(d documents) []family {
 	}
 }
 
+// templates are about mail.
 func templates() []family {
 	return []family{
 		{

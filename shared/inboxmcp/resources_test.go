@@ -54,17 +54,21 @@ func (w *world) names(who, version, method, member string) []string {
 func TestLists(t *testing.T) {
 	w := newWorld(t)
 	everything := map[string]string{
-		"resources/list":           "guide session inboxes statuses limits errors",
+		"resources/list":           "guide session inboxes statuses events limits errors",
 		"resources/templates/list": "emails/{id} emails/{id}/text emails/{id}/headers inboxes/{slug} inboxes/{slug}/emails threads/{id} threads/{id}/emails attachments/{id}",
 		"prompts/list":             "triage_inbox summarize_thread summarize_email",
 	}
 	members := map[string]string{"resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}
 	narrower := map[string]map[string]string{
-		"mailonly":  {"resources/list": "guide session statuses limits errors", "resources/templates/list": "emails/{id} emails/{id}/text emails/{id}/headers inboxes/{slug}/emails threads/{id} threads/{id}/emails attachments/{id}"},
-		"scopeless": {"resources/list": "guide session statuses limits errors", "resources/templates/list": "", "prompts/list": ""},
-		"roleless":  {"resources/list": "guide statuses limits errors", "resources/templates/list": "", "prompts/list": ""},
+		"mailonly":  {"resources/list": "guide session statuses events limits errors", "resources/templates/list": "emails/{id} emails/{id}/text emails/{id}/headers inboxes/{slug}/emails threads/{id} threads/{id}/emails attachments/{id}"},
+		"scopeless": {"resources/list": "guide session statuses events limits errors", "resources/templates/list": "", "prompts/list": ""},
+		"roleless":  {"resources/list": "guide statuses events limits errors", "resources/templates/list": "", "prompts/list": ""},
+		"hooks": {
+			"resources/list": "guide session statuses events limits errors", "resources/templates/list": "webhooks/{id} webhooks/{id}/deliveries webhook-deliveries/{id}",
+			"prompts/list": "debug_webhook",
+		},
 	}
-	for _, who := range []string{"acme", "viewer", "blind", "globex", "two", "mailonly", "scopeless", "roleless"} {
+	for _, who := range []string{"acme", "viewer", "blind", "globex", "two", "mailonly", "hooks", "scopeless", "roleless"} {
 		for method, all := range everything {
 			want := all
 			if narrow, ok := narrower[who][method]; ok {
@@ -87,7 +91,7 @@ func TestLists(t *testing.T) {
 // A list is paid for by every conversation of every client.
 func TestListsStaySmall(t *testing.T) {
 	w := newWorld(t)
-	for method, most := range map[string]int{"resources/list": 1300, "resources/templates/list": 2000, "prompts/list": 2000} {
+	for method, most := range map[string]int{"resources/list": 1500, "resources/templates/list": 2000, "prompts/list": 2000} {
 		if got := len(w.send("acme", modern, method, nil).body); got > most {
 			t.Errorf("%s: %d bytes, want at most %d", method, got, most)
 		}

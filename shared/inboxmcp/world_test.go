@@ -29,6 +29,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/op"
 	"github.com/buzon-mail/buzon/shared/optool"
 	"github.com/buzon-mail/buzon/shared/rest"
+	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/seal"
 	"github.com/buzon-mail/buzon/shared/store/embedded"
 )
@@ -53,7 +54,14 @@ type world struct {
 	store   *inboxstore.Store
 	callers map[string]*op.Caller
 	mails   int
+	kept    []string                      // secrets on pages
 	schemas map[string]*jsonschema.Schema // by revision and definition
+}
+
+// Keep is the page of a secret.
+func (w *world) Keep(_ context.Context, person, what, secret string) (string, time.Time, error) {
+	w.kept = append(w.kept, person+" "+what+" "+secret)
+	return "https://mail.test/secret?id=page", clock().Add(15 * time.Minute), nil
 }
 
 func clock() time.Time { return time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC) }
@@ -94,10 +102,6 @@ func (w *world) SignedURL(context.Context, inbox.Attachment, time.Duration) (str
 // signIns stands in for the authorization server.
 type signIns struct{}
 
-func (signIns) Keep(_ context.Context, person, _, _ string) (string, time.Time, error) {
-	return "https://buzon.test/secret?id=" + person, clock().Add(15 * time.Minute), nil
-}
-
 func (signIns) Disconnect(context.Context, string, string, inbox.AuditActor) error { return nil }
 
 func (signIns) Invite(_ context.Context, _, person string, _ inbox.AuditActor) (string, time.Time, error) {
@@ -116,7 +120,8 @@ func newWorld(tb testing.TB) *world {
 	w.must(err)
 	services, err := inboxops.NewServices(inbox.Deps{
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w,
-		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{}, SecretPages: signIns{},
+		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{},
+		Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
 	w.must(err)
@@ -131,7 +136,7 @@ func newWorld(tb testing.TB) *world {
 	w.must(err)
 	w.tools, err = optool.New(catalogue, w.routes, segments, optool.Options{BasePath: "/api/v1", UntrustedMetaKey: untrustedKey})
 	w.must(err)
-	w.offers, err = inboxmcp.New(w.tools, inboxmcp.Options{UntrustedMetaKey: untrustedKey, PerMinute: 600})
+	w.offers, err = inboxmcp.New(w.tools, inboxmcp.Options{UntrustedMetaKey: untrustedKey, PerMinute: 600, Now: clock})
 	w.must(err)
 	w.server, err = mcp.New(mcp.Deps{
 		Authenticator: guard{w}, Challenger: guard{w}, Limiter: guard{w}, Tools: w.tools, Resources: w.offers, Prompts: w.offers, Completer: w.offers,
@@ -159,6 +164,8 @@ func (w *world) seed(v *op.Vocabulary) {
 	caller("roleless", orgA, op.NoRole, all, wsA)
 	caller("two", orgA, op.Owner, all, wsA, wsA2)
 	caller("globex", orgB, op.Owner, all, wsB)
+	caller("hooks", orgA, op.Owner, v.Parse("webhooks:write webhooks:send"), wsA)
+	caller("hooksB", orgB, op.Owner, v.Parse("webhooks:write"), wsB)
 	for org, name := range map[string]string{orgA: "acme", orgB: "globex"} {
 		w.must(w.store.CreateOrganization(w.Context(), inbox.Organization{ID: org, Slug: name, Name: name}))
 		_, err := w.store.AddDomain(w.Context(), org, name+".test")

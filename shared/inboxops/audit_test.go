@@ -36,6 +36,9 @@ func (w *world) audited() map[string]destructive {
 	all["emails_raw_url"] = destructive{path: mail.ID, act: mail.ID}
 	all["emails_restore"] = destructive{path: deleted.ID, act: deleted.ID}
 	all["attachments_download_url"] = destructive{path: files.Data[0].ID, act: files.Data[0].ID}
+	gone := w.data("acme", "PUT", "/webhooks", `{"name":"gone","url":"https://h.example.test/","events":["email.failed"]}`, 201)["id"].(string)
+	w.data("acme", "DELETE", "/webhooks/"+gone, "", 200)
+	all["webhooks_restore"] = destructive{path: gone, act: gone}
 	job := w.reprocess("acme", mail, "to-cancel")
 	all["jobs_cancel"] = destructive{path: job, act: job}
 	return all
@@ -75,10 +78,11 @@ func (w *world) fresh(before map[string]inbox.AuditEvent) []inbox.AuditEvent {
 // over calls an operation over REST.
 func (w *world) over(o op.Operation, who string, d destructive) *httptest.ResponseRecorder {
 	path := strings.NewReplacer("{id}", d.path, "{sender_id}", d.entry).Replace(o.Path)
-	if rest.TakesKey(o.Input) {
-		return w.keyed(who, o.Method, path, d.body, "one-act")
-	}
 	out := httptest.NewRecorder()
+	if rest.TakesKey(o.Input) {
+		out.Code, _ = w.keyed(who, o.Method, path, d.body, "one-act")
+		return out
+	}
 	out.Code, _ = w.do(who, o.Method, path, d.body)
 	return out
 }

@@ -22,11 +22,11 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	codes, _ := v.Bit(scopeCodesRead)
 	o := &operations{services: services, codes: codes}
 	c, err := op.NewCatalogue(v, slices.Concat(o.session(), o.workspaces(), o.members(), o.inboxes(), o.senders(), o.emails(), o.emailJobs(), o.raw(),
-		o.work(), o.threads(), o.attachments(), o.apiKeys(), o.jobs(), o.usage(), o.audit()))
+		o.work(), o.threads(), o.attachments(), o.webhooks(), o.deliveries(), o.apiKeys(), o.jobs(), o.usage(), o.audit()))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // op names the declaration
 	}
-	o.catalogue = c
+	o.catalogue, o.gates = c, gatesOf(c)
 	return c, nil
 }
 
@@ -39,6 +39,7 @@ type operations struct {
 	services  *inbox.Services
 	codes     op.ScopeSet   // codes:read
 	catalogue *op.Catalogue // itself: session_get tells which tools are hidden
+	gates     []gate        // of its operations
 }
 
 // actor is the caller as the domain needs it. The route has checked scope, role and tenant already.

@@ -29,7 +29,9 @@ func TestCatalogueWithoutServices(t *testing.T) {
 		inboxes_set_sender_policy allowed_senders_list allowed_senders_upsert allowed_senders_delete allowed_senders_check
 		emails_list emails_get emails_update emails_release emails_delete emails_restore emails_reprocess emails_raw_url emails_claim
 		emails_wait threads_list threads_get attachments_list attachments_get
-		attachments_download_url api_keys_list api_keys_create api_keys_rotate api_keys_revoke jobs_list jobs_get jobs_cancel usage_get audit_events_list`)
+		attachments_download_url
+		webhooks_list webhooks_get webhooks_upsert webhooks_delete webhooks_restore webhooks_test webhooks_rotate_secret webhook_deliveries_list webhook_deliveries_get webhook_deliveries_retry
+		api_keys_list api_keys_create api_keys_rotate api_keys_revoke jobs_list jobs_get jobs_cancel usage_get audit_events_list`)
 	if !slices.Equal(names, want) {
 		t.Errorf("operations %v, want %v", names, want)
 	}

@@ -1,6 +1,7 @@
 package inboxops_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -49,8 +50,43 @@ func (w *world) destructives() map[string]destructive {
 		_, text := w.do("acme", "GET", "/inboxes/facturas/allowed-senders", "")
 		return strings.Contains(text, value)
 	}
+	hook := w.data("acme", "PUT", "/webhooks", `{"name":"orders","url":"https://hooks.example.test/in?token=x","events":["email.processed"]}`, 201)["id"].(string)
+	delivery := w.delivery(wsA, hook)
+	webhook := func(query string) map[string]any {
+		_, text := w.do("acme", "GET", "/webhooks?include_deleted=true&"+query, "")
+		var v struct{ Data []map[string]any }
+		w.must(json.Unmarshal([]byte(text), &v))
+		return v.Data[0]
+	}
+	started := func(kind string) func() bool {
+		return func() bool {
+			_, text := w.do("acme", "GET", "/jobs?kind="+kind, "")
+			return strings.Contains(text, "job_")
+		}
+	}
 	all := w.organizationActs()
 	maps.Copy(all, map[string]destructive{
+		"webhooks_upsert": {
+			body: `{"name":"orders","url":"https://Möbel.example/x","events":["email.processed","email.failed"],"inboxes":["facturas"]}`, act: hook,
+			words: "Change webhook orders: from now on it sends to xn--mbel-5qa.example, at email.processed, email.failed, of " + id + "; until now it sent to hooks.example.test",
+			gone:  func() bool { return webhook("")["url"] == "https://xn--mbel-5qa.example/x" },
+		},
+		"webhooks_delete": {
+			path: hook, act: hook, words: "Delete webhook orders, which sends to hooks.example.test; restorable until 27 August",
+			gone: func() bool { return webhook("")["deleted_at"] != nil },
+		},
+		"webhooks_test": {
+			path: hook, words: "Send a test (webhook.test) to webhook orders at hooks.example.test", gone: started("webhooks_test"),
+		},
+		"webhooks_rotate_secret": {
+			path: hook, act: hook, body: `{"overlap_h":2}`,
+			words: "Make a new signing secret for webhook orders, which sends to hooks.example.test; the old one signs too for 2 hours",
+			gone:  func() bool { return webhook("")["previous_valid_until"] != nil },
+		},
+		"webhook_deliveries_retry": {
+			path: delivery, words: "Send delivery " + delivery + " (email.processed; 0 attempts so far, pending) again to webhook orders at hooks.example.test",
+			gone: started("webhook_deliveries_retry"),
+		},
 		"inboxes_upsert": {
 			body: `{"slug":"facturas","retention_days":7}`, act: id, words: "Keep the mail of inbox facturas for 7 days instead of for ever",
 			gone: func() bool { return w.data("acme", "GET", "/inboxes/facturas", "", 200)["retention_days"] != nil },
@@ -219,7 +255,7 @@ func TestUpsertOfTheHandshakeEra(t *testing.T) {
 
 func TestSessionNamesWhatAsks(t *testing.T) {
 	w := newWorld(t)
-	for who, want := range map[string]string{"acme": "workspaces_upsert members_upsert members_delete inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess api_keys_create api_keys_rotate api_keys_revoke", "blind": "", "viewer": ""} {
+	for who, want := range map[string]string{"acme": "workspaces_upsert members_upsert members_delete inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess webhooks_upsert webhooks_delete webhooks_test webhooks_rotate_secret webhook_deliveries_retry api_keys_create api_keys_rotate api_keys_revoke", "blind": "", "viewer": ""} {
 		var names []string
 		for _, name := range w.data(who, "GET", "/session", "", 200)["confirmed_tools"].([]any) {
 			names = append(names, name.(string))

@@ -145,8 +145,24 @@ type Header struct {
 	Value string `json:"value"`
 }
 
-func summaryOf(s inbox.Summary) EmailSummary {
-	return EmailSummary{
+// summariesOf is summaryOf of a list. Its addresses are cut from one piece.
+func summariesOf(rows []inbox.Summary) []EmailSummary {
+	n := 0
+	for i := range rows {
+		n += len(rows[i].From) + len(rows[i].To)
+	}
+	out, boxes := make([]EmailSummary, len(rows)), make([]Address, 0, n)
+	for i := range rows {
+		out[i].fill(&rows[i], &boxes)
+	}
+	return out
+}
+
+func summaryOf(s inbox.Summary) EmailSummary { return summariesOf([]inbox.Summary{s})[0] }
+
+// fill writes the summary, its addresses behind boxes.
+func (e *EmailSummary) fill(s *inbox.Summary, boxes *[]Address) {
+	*e = EmailSummary{
 		EmailFacts: EmailFacts{
 			ID: s.ID, InboxID: s.Inbox, ThreadID: s.Thread, Status: string(s.Status), Reason: s.Reason,
 			Trust: string(s.Trust.Level), TrustWhy: list(s.Trust.Reasons), Labels: list(s.Labels),
@@ -155,8 +171,20 @@ func summaryOf(s inbox.Summary) EmailSummary {
 			PurgeAt: at(inbox.PurgeAt(s.DeletedAt)), Version: s.Version,
 		},
 		Codes: s.Codes, Links: s.Links,
-		Untrusted: UntrustedSummary{notice, s.Subject, addresses(s.From), addresses(s.To), s.Snippet},
+		Untrusted: UntrustedSummary{notice, s.Subject, cutAddresses(boxes, s.From), cutAddresses(boxes, s.To), s.Snippet},
 	}
+}
+
+// cutAddresses appends a list to boxes and returns it: never nil, and with no room to grow into the next.
+func cutAddresses(boxes *[]Address, list []inbox.Address) []Address {
+	from := len(*boxes)
+	for _, a := range list {
+		*boxes = append(*boxes, Address(a))
+	}
+	if own := (*boxes)[from:len(*boxes):len(*boxes)]; own != nil {
+		return own
+	}
+	return []Address{}
 }
 
 func addresses(a []inbox.Address) []Address {

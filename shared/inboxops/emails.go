@@ -140,7 +140,7 @@ func (o *operations) emailsList(ctx context.Context, in *emailsListInput) (*Emai
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the service names the step
 	}
-	return &EmailsOutput{EmailsBody{mapped(page.Rows, summaryOf), listMeta(page.Next, page.Window, page.Masked)}}, nil
+	return &EmailsOutput{EmailsBody{summariesOf(page.Rows), listMeta(page.Next, page.Window, page.Masked)}}, nil
 }
 
 func (o *operations) emailsGet(ctx context.Context, in *emailsGetInput) (*EmailOutput, error) {

@@ -20,6 +20,8 @@ var unfenced = map[string]string{
 	"Keys": "its operations refuse confined callers, but for the caller's own", "SignIns": "holds nothing of an inbox", "SecretPages": "holds nothing of an inbox",
 	"Blobs": "read by the key of a row that was found", "Downloads": "made for a row that was found", "Cursors": "holds nothing",
 	"Waiting": "holds places to wait, no mail", "Usage": "its operation refuses confined callers", "Rates": "of a grant",
+	"Webhooks": "its operations refuse confined callers", "Deliveries": "its operations refuse confined callers",
+	"WebhookSecrets": "holds nothing", "Receivers": "holds nothing",
 	"Jobs": "its operations refuse confined callers", "JobQueue": "holds ids of jobs", "Rand": "holds nothing",
 }
 
@@ -28,7 +30,7 @@ func TestEveryStoreIsFenced(t *testing.T) {
 	w := newWorld(t)
 	given := inbox.Deps{
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store,
-		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{}, SecretPages: signIns{}, Blobs: w, Downloads: w,
+		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{}, SecretPages: w, Webhooks: w.store, Deliveries: w.store, Blobs: w, Downloads: w,
 		Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store,
 	}
 	before, after := reflect.ValueOf(given), reflect.ValueOf(inboxops.Fence(given))

@@ -20,13 +20,7 @@ import (
 // post sends a request with an idempotency key.
 func (w *world) post(who, path, body, key string) *httptest.ResponseRecorder {
 	w.t.Helper()
-	return w.keyed(who, http.MethodPost, path, body, key)
-}
-
-// keyed calls a route under an idempotency key.
-func (w *world) keyed(who, method, path, body, key string) *httptest.ResponseRecorder {
-	w.t.Helper()
-	r := httptest.NewRequest(method, "http://x.test/api/v1"+path, strings.NewReader(body))
+	r := httptest.NewRequest(http.MethodPost, "http://x.test/api/v1"+path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+who)
 	r.Header.Set("Content-Type", "application/json")
 	if key != "" {

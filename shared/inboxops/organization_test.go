@@ -126,7 +126,7 @@ func TestSecretsOverTwoSurfaces(t *testing.T) {
 		}
 		out := w.inside(name, d, &op.Confirmation{NonceHash: "n" + name, Targets: asked.Question.Targets, Expires: clock().Add(time.Minute)}, nil)
 		if text := out.Body.String(); out.Code/100 != 2 || strings.Contains(text, `"secret":`) || strings.Contains(text, "invitation_url") ||
-			!strings.Contains(text, `"reveal_url":"https://buzon.test/secret?id=user_acme"`) {
+			!strings.Contains(text, `"reveal_url":"https://mail.test/secret?id=page"`) {
 			t.Errorf("%s over MCP: %d %s", name, out.Code, text)
 		}
 	}
@@ -461,19 +461,33 @@ func TestSecretsUnderAKey(t *testing.T) {
 		"rotate": {"POST", "/api-keys/" + id + "/rotate", `{"overlap_h":0}`, `{"overlap_h":1}`},
 		"invite": {"PUT", "/members", `{"email":"once@acme.test","role":"viewer"}`, `{"email":"once@acme.test","role":"owner"}`},
 	} {
-		first := w.keyed("acme", c.method, c.path, c.body, "key-"+name)
-		if first.Code/100 != 2 {
-			t.Fatalf("%s: %d %s", name, first.Code, first.Body)
+		if code, text := w.keyed("acme", c.method, c.path, c.body, "key-"+name); code/100 != 2 {
+			t.Fatalf("%s: %d %s", name, code, text)
 		}
-		again := w.keyed("acme", c.method, c.path, c.body, "key-"+name)
-		if text := again.Body.String(); again.Code != 409 || !strings.Contains(text, op.CodeKeyReplayed) || strings.Contains(text, "bzk_") || strings.Contains(text, "sign-in") {
-			t.Errorf("%s again: %d %s", name, again.Code, text)
+		code, text := w.keyed("acme", c.method, c.path, c.body, "key-"+name)
+		if code != 409 || !strings.Contains(text, op.CodeKeyReplayed) || strings.Contains(text, "bzk_") || strings.Contains(text, "sign-in") {
+			t.Errorf("%s again: %d %s", name, code, text)
 		}
-		if got := w.keyed("acme", c.method, c.path, c.other, "key-"+name); got.Code != 409 || !strings.Contains(got.Body.String(), op.CodeKeyReused) {
-			t.Errorf("%s with other arguments: %d %s", name, got.Code, got.Body)
+		if code, text := w.keyed("acme", c.method, c.path, c.other, "key-"+name); code != 409 || !strings.Contains(text, op.CodeKeyReused) {
+			t.Errorf("%s with other arguments: %d %s", name, code, text)
 		}
 	}
 	if row := w.named("/api-keys", "id", id); row["version"] != 2.0 {
 		t.Errorf("rotated more than once: %v", row)
+	}
+}
+
+// TestOverlapOfNothing: 0 is 0 and not the default.
+func TestOverlapOfNothing(t *testing.T) {
+	w := newWorld(t)
+	hook := w.data("acme", "PUT", "/webhooks", `{"name":"a","url":"https://hooks.example.test/","events":["email.processed"]}`, 201)["id"].(string)
+	key := w.key("acme", `{"name":"a","scopes":["emails:read"],`+later+`}`)["id"].(string)
+	for _, path := range []string{"/webhooks/" + hook + "/rotate-secret", "/api-keys/" + key + "/rotate"} {
+		for body, overlaps := range map[string]bool{`{"overlap_h":0}`: false, `{}`: true, `{"overlap_h":null}`: true, `{"overlap_h":24}`: true} {
+			code, text := w.keyed("acme", "POST", path, body, "key"+body)
+			if code != 200 || strings.Contains(text, `"previous_valid_until":null`) == overlaps {
+				t.Errorf("%s %s: %d %s", path, body, code, text)
+			}
+		}
 	}
 }

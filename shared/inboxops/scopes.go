@@ -20,6 +20,9 @@ const (
 	scopeUsageRead       = "usage:read"
 	scopeAuditRead       = "audit:read"
 	scopeCodesRead       = "codes:read"
+	scopeWebhooksRead    = "webhooks:read"
+	scopeWebhooksWrite   = "webhooks:write"
+	scopeWebhooksSend    = "webhooks:send"
 	scopeJobsRead        = "jobs:read"
 	scopeJobsWrite       = "jobs:write"
 )
@@ -39,9 +42,9 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: scopeAttachmentsRead, Description: "Download attachments."},
 		{Name: scopeSendersRead, Description: "See allowed and blocked senders."},
 		{Name: scopeSendersWrite, Description: "Change who may send to an inbox."},
-		{Name: "webhooks:read", Description: "See webhooks and their deliveries."},
-		{Name: "webhooks:write", Description: "Create, change and delete webhooks and rotate their secrets."},
-		{Name: "webhooks:send", Description: "Test webhooks and repeat deliveries."},
+		{Name: scopeWebhooksRead, Description: "See webhooks and their deliveries."},
+		{Name: scopeWebhooksWrite, Description: "Create, change and delete webhooks and rotate their secrets."},
+		{Name: scopeWebhooksSend, Description: "Test webhooks and repeat deliveries."},
 		{Name: "rules:read", Description: "See and test rules."},
 		{Name: "rules:write", Description: "Create, change and delete rules."},
 		{Name: "extraction:read", Description: "See extraction templates and extracted data."},

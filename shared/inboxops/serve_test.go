@@ -21,6 +21,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/op"
 	"github.com/buzon-mail/buzon/shared/optool"
 	"github.com/buzon-mail/buzon/shared/rest"
+	"github.com/buzon-mail/buzon/shared/safehttp"
 	"github.com/buzon-mail/buzon/shared/seal"
 	"github.com/buzon-mail/buzon/shared/store"
 	"github.com/buzon-mail/buzon/shared/store/embedded"
@@ -40,6 +41,7 @@ type world struct {
 	tools   *optool.Tools
 	callers map[string]*op.Caller
 	mails   int
+	kept    []string // secrets on pages
 	calls   int
 }
 
@@ -60,14 +62,16 @@ func (w *world) SignedURL(_ context.Context, a inbox.Attachment, ttl time.Durati
 	return "https://files.test/" + a.BlobKey, clock().Add(ttl), nil
 }
 
+// Keep is the page of a secret.
+func (w *world) Keep(_ context.Context, person, what, secret string) (string, time.Time, error) {
+	w.kept = append(w.kept, person+" "+what+" "+secret)
+	return "https://mail.test/secret?id=page", clock().Add(15 * time.Minute), nil
+}
+
 func clock() time.Time { return time.Date(2026, 7, 28, 12, 0, 0, 123456789, time.UTC) }
 
 // signIns stands in for the authorization server.
 type signIns struct{}
-
-func (signIns) Keep(_ context.Context, person, _, _ string) (string, time.Time, error) {
-	return "https://buzon.test/secret?id=" + person, clock().Add(15 * time.Minute), nil
-}
 
 func (signIns) Disconnect(context.Context, string, string, inbox.AuditActor) error { return nil }
 
@@ -88,7 +92,8 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	services, err := inboxops.NewServices(inbox.Deps{
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w,
-		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{}, SecretPages: signIns{},
+		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{},
+		Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
 	w.must(err)
@@ -110,7 +115,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:write members:write keys:write inboxes:write senders:write emails:write attachments:read usage:read audit:read codes:read jobs:write")
+	all := v.Parse("workspaces:write members:write keys:write inboxes:write senders:write emails:write attachments:read usage:read audit:read codes:read jobs:write webhooks:write webhooks:send")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
 			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Email: name + "@example.com", Client: "client-" + name, Role: role, Own: role, Scopes: scopes, Expires: clock(),

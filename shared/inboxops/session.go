@@ -2,7 +2,6 @@ package inboxops
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -83,7 +82,7 @@ func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionO
 	if w, err := c.Workspace(""); err == nil {
 		s.DefaultWorkspace = &w.ID
 	}
-	s.HiddenTools, s.ConfirmedTools = o.hidden(c), o.confirmed(c)
+	s.HiddenTools, s.ConfirmedTools = o.opened(c)
 	missing := mapped(s.HiddenTools, func(h HiddenTool) string { return h.Scope })
 	if c.Role >= codesRole && !c.Scopes.Has(o.codes) {
 		missing = append(missing, scopeCodesRead)
@@ -109,45 +108,43 @@ func (s *Session) whose(ctx context.Context, c *op.Caller) (err error) {
 	return err
 }
 
-// hidden are the operations that a role of the caller opens and the token's scopes do not.
-func (o *operations) hidden(c *op.Caller) []HiddenTool {
-	hidden := []HiddenTool{}
-	for x, open := range o.within(c) {
-		if !open {
-			hidden = append(hidden, HiddenTool{x.Name, x.Scope})
-		}
-	}
-	return hidden
+// gate is what opens one operation.
+type gate struct {
+	name, scope string
+	bit         op.ScopeSet
+	role        op.Role
+	asks        bool
+	confines    bool
 }
 
-// confirmed are the operations open to the caller that can ask a person first.
-func (o *operations) confirmed(c *op.Caller) []string {
-	names := []string{}
-	for x, open := range o.within(c) {
-		if open && x.Asks {
-			names = append(names, x.Name)
-		}
+// gatesOf reads them off the catalogue once: a declaration is some hundred bytes, and session_get looks at each.
+func gatesOf(c *op.Catalogue) []gate {
+	gates := make([]gate, len(c.Operations()))
+	for i, x := range c.Operations() {
+		bit, _ := c.Vocabulary.Bit(x.Scope)
+		gates[i] = gate{x.Name, x.Scope, bit, x.Role, x.Asks, x.Confines}
 	}
-	return names
+	return gates
 }
 
-// within are the operations that a role of the caller opens, and whether the token's scopes do too.
-func (o *operations) within(c *op.Caller) iter.Seq2[op.Operation, bool] {
+// opened tells of the operations that a role of the caller opens: hidden are those that the token's scopes do not open,
+// confirmed are those of the others that can ask a person first.
+func (o *operations) opened(c *op.Caller) (hidden []HiddenTool, confirmed []string) {
 	role := c.Role
 	for _, w := range c.Workspaces {
 		role = max(role, w.Role)
 	}
-	return func(yield func(op.Operation, bool) bool) {
-		for _, x := range o.catalogue.Operations() {
-			bit, _ := o.catalogue.Vocabulary.Bit(x.Scope)
-			if c.Confined() && !x.Confines {
-				continue
-			}
-			if role >= x.Role && !yield(x, c.Scopes.Has(bit)) {
-				return
-			}
+	hidden, confirmed = []HiddenTool{}, []string{}
+	for i := range o.gates {
+		switch g := &o.gates[i]; {
+		case role < g.role, c.Confined() && !g.confines:
+		case !c.Scopes.Has(g.bit):
+			hidden = append(hidden, HiddenTool{g.name, g.scope})
+		case g.asks:
+			confirmed = append(confirmed, g.name)
 		}
 	}
+	return hidden, confirmed
 }
 
 func reconnect(missing []string) string {

@@ -127,7 +127,7 @@ func (o *operations) emailsClaim(ctx context.Context, in *emailsClaimInput) (*Cl
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the service names the step
 	}
-	out := ClaimBody{Data: Claimed{Emails: mapped(got.Rows, summaryOf)}, Meta: ClaimMeta{Masked: got.Masked}}
+	out := ClaimBody{Data: Claimed{Emails: summariesOf(got.Rows)}, Meta: ClaimMeta{Masked: got.Masked}}
 	if len(got.Rows) > 0 {
 		out.Data.LeaseID, out.Data.Until = got.ID, at(got.Until)
 	}

@@ -19,7 +19,7 @@ const (
 	attsRowBytes   = 160 << 10
 	maxAttRows     = 15
 	pointersPerTx  = 40
-	pointersInLast = 20 // rows by id that fit beside everything else that Finish writes
+	pointersInLast = 18 // rows by id that fit beside everything else that Finish writes
 	rowsInLast     = 2
 )
 

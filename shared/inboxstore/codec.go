@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/inbox"
@@ -39,23 +40,46 @@ func encodeSummary(key store.Key, s inbox.Summary) store.Item {
 	return store.Item{Key: key, Format: format, Revision: 1, Data: e.b}
 }
 
-func decodeSummary(item store.Item) (inbox.Summary, error) {
+// summaries decodes the rows of a page. The texts of all are parts of one copy, and their lists are cut from a few long ones:
+// rows of a page live and die together, and an allocation for each text and list was a sixth of the cost of a list.
+type summaries struct {
+	text strings.Builder
+	d    decoder
+}
+
+// newSummaries makes room for the rows.
+func newSummaries(items []store.Item) *summaries {
+	size := 0
+	for i := range items {
+		size += len(items[i].Data)
+	}
+	s := &summaries{}
+	s.text.Grow(size)
+	return s
+}
+
+// decode reads the next row into an empty summary.
+func (s *summaries) decode(item *store.Item, into *inbox.Summary) error {
 	if item.Format > format {
-		return inbox.Summary{}, fmt.Errorf("%w: index row has %d", store.ErrFormat, item.Format)
+		return fmt.Errorf("%w: index row has %d", store.ErrFormat, item.Format)
 	}
-	d := decoder{rest: string(item.Data)} // the texts are parts of this one copy
-	s := inbox.Summary{ID: d.text(), Inbox: d.text(), Thread: d.text(), Status: inbox.Status(d.text()), Reason: d.text(), Category: d.text()}
-	s.Subject, s.Snippet = d.text(), d.text()
-	s.Labels, s.Flags, s.Secrets = d.texts(), d.texts(), d.texts()
-	s.From, s.To = d.addresses(), d.addresses()
-	s.HandledAt, s.ReceivedAt, s.DeletedAt = d.time(), d.time(), d.time()
-	s.Size, s.Attachments, s.Codes, s.Links = int64(d.number()), int(d.number()), int(d.number()), int(d.number())
-	s.Version = d.number()
-	s.Trust = inbox.Trust{Level: inbox.TrustLevel(d.text()), Reasons: d.texts()}
+	from := s.text.Len()
+	s.text.Write(item.Data)
+	d := &s.d
+	d.rest = s.text.String()[from:]
+	into.ID, into.Inbox, into.Thread = d.text(), d.text(), d.text()
+	into.Status, into.Reason, into.Category = inbox.Status(d.text()), d.text(), d.text()
+	into.Subject, into.Snippet = d.text(), d.text()
+	into.Labels, into.Flags, into.Secrets = d.texts(), d.texts(), d.texts()
+	into.From, into.To = d.addresses(), d.addresses()
+	into.HandledAt, into.ReceivedAt, into.DeletedAt = d.time(), d.time(), d.time()
+	into.Size, into.Attachments, into.Codes, into.Links = int64(d.number()), int(d.number()), int(d.number()), int(d.number())
+	into.Version = d.number()
+	into.Trust = inbox.Trust{Level: inbox.TrustLevel(d.text()), Reasons: d.texts()}
 	if d.bad {
-		return inbox.Summary{}, errSummary
+		return errSummary
 	}
-	return s, nil
+	return nil
 }
 
 type encoder struct{ b []byte }
@@ -93,11 +117,35 @@ func (e *encoder) time(t time.Time) {
 
 // decoder reads what encoder wrote; after damage everything it returns is zero.
 type decoder struct {
-	rest string
-	bad  bool
+	rest  string
+	bad   bool
+	words []string        // room for lists
+	boxes []inbox.Address // the same
+}
+
+// listRoom is how many items of lists are allocated at once.
+const listRoom = 64
+
+// cut takes a list of n items off the room, or makes more.
+func cut[T any](room *[]T, n int) []T {
+	if len(*room) < n {
+		*room = make([]T, max(n, listRoom))
+	}
+	list := (*room)[:n:n]
+	*room = (*room)[n:]
+	return list
 }
 
 func (d *decoder) number() uint64 {
+	if len(d.rest) > 0 && d.rest[0] < 0x80 { // nearly all of them
+		n := uint64(d.rest[0])
+		d.rest = d.rest[1:]
+		return n
+	}
+	return d.long()
+}
+
+func (d *decoder) long() uint64 {
 	var n uint64
 	for i := range min(len(d.rest), binary.MaxVarintLen64) {
 		c := d.rest[i]
@@ -138,7 +186,7 @@ func (d *decoder) texts() []string {
 	if n == 0 {
 		return nil
 	}
-	list := make([]string, n)
+	list := cut(&d.words, n)
 	for i := range list {
 		list[i] = d.text()
 	}
@@ -150,7 +198,7 @@ func (d *decoder) addresses() []inbox.Address {
 	if n == 0 {
 		return nil
 	}
-	list := make([]inbox.Address, n)
+	list := cut(&d.boxes, n)
 	for i := range list {
 		list[i] = inbox.Address{Name: d.text(), Address: d.text()}
 	}

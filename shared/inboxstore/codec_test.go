@@ -3,6 +3,7 @@ package inboxstore
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -19,6 +20,43 @@ func sample() inbox.Summary {
 		To: []inbox.Address{{}, {Address: "x"}}, Snippet: "s", Flags: []string{"list"}, Attachments: 3, Codes: 4, Links: 5,
 		DeletedAt: at.Add(2e6), Version: 1<<64 - 1, Secrets: inbox.Secrets{"482913"},
 		Trust: inbox.Trust{Level: inbox.Suspicious, Reasons: []string{"several_from"}},
+	}
+}
+
+func decodeSummary(item store.Item) (s inbox.Summary, err error) {
+	if err = newSummaries([]store.Item{item}).decode(&item, &s); err != nil {
+		return inbox.Summary{}, err
+	}
+	return s, nil
+}
+
+// The rows of a page share their memory: none may show in another, nor grow into it.
+func TestSummariesOfAPage(t *testing.T) {
+	want := make([]inbox.Summary, 100)
+	items := make([]store.Item, len(want))
+	for i := range want {
+		want[i] = sample()
+		want[i].ID, want[i].Labels = fmt.Sprint("email_", i), []string{fmt.Sprint("l", i), "x"}
+		if i%7 == 0 {
+			want[i] = inbox.Summary{ID: want[i].ID}
+		}
+		items[i] = encodeSummary(store.Key{}, want[i])
+	}
+	got, texts := make([]inbox.Summary, len(want)), newSummaries(items)
+	for i := range items {
+		if err := texts.decode(&items[i], &got[i]); err != nil {
+			t.Fatal(err)
+		}
+		clear(items[i].Data)
+		got[i].Labels = append(got[i].Labels, "added")
+		got[i].From = append(got[i].From, inbox.Address{Name: "added"})
+	}
+	for i := range want {
+		want[i].Labels = append(want[i].Labels, "added")
+		want[i].From = append(want[i].From, inbox.Address{Name: "added"})
+		if !reflect.DeepEqual(got[i], want[i]) {
+			t.Errorf("row %d: %+v; want %+v", i, got[i], want[i])
+		}
 	}
 }
 

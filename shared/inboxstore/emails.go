@@ -26,9 +26,9 @@ func (s *Store) Emails(ctx context.Context, r inbox.EmailRange) ([]inbox.Summary
 	if err != nil {
 		return nil, "", failed("emails", err)
 	}
-	rows := make([]inbox.Summary, len(items))
-	for i, item := range items {
-		if rows[i], err = decodeSummary(item); err != nil {
+	rows, texts := make([]inbox.Summary, len(items)), newSummaries(items)
+	for i := range items {
+		if err := texts.decode(&items[i], &rows[i]); err != nil {
 			return nil, "", failed("emails", err)
 		}
 	}
@@ -118,12 +118,14 @@ func (s *Store) updateEmail(
 		if err != nil {
 			return inbox.Email{}, err
 		}
+		var told []string
 		if same {
 			err = s.useLease(ctx, row.Email, revision, use, act)
 		} else {
-			err = s.replaceMail(ctx, row.Email, next, revision, use, act)
+			told, err = s.replaceMail(ctx, row.Email, next, revision, use, act)
 		}
 		if err == nil {
+			s.told(ctx, told)
 			s.countMove(ctx, row.Email, next)
 			return next, nil
 		}
@@ -146,22 +148,27 @@ func equal(a, b inbox.Email) (bool, error) {
 	return bytes.Equal(x, y), nil
 }
 
-// replaceMail writes the mail with its index rows, and takes its attachment rows along when it is deleted or restored.
+// replaceMail writes the mail with its index rows and events, whose ids it returns, and takes its attachment rows along when it is
+// deleted or restored.
 func (s *Store) replaceMail(
 	ctx context.Context, old, next inbox.Email, revision uint64, use *inbox.LeaseUse, act inbox.Act,
-) error {
+) ([]string, error) {
 	var b batch
 	b.replace(mailKey(next.Workspace, next.ID, docSort), revision, next)
 	if err := s.reindex(ctx, &b, old, next, use); err != nil {
-		return err
+		return nil, err
 	}
 	if old.DeletedAt.IsZero() != next.DeletedAt.IsZero() && next.Attachments > 0 {
 		if err := s.moveAttachments(ctx, &b, old, next); err != nil {
-			return err
+			return nil, err
 		}
 	}
+	told, err := s.emailEvents(ctx, &b, old, next)
+	if err != nil {
+		return nil, err
+	}
 	b.act(act, next.ID, ownFields(old), ownFields(next))
-	return s.commit(ctx, &b)
+	return told, s.commit(ctx, &b)
 }
 
 // reindex moves a mail from the lists of its old state to those of its new one, and its thread and its place in the work along.

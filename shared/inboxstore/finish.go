@@ -31,8 +31,9 @@ func (s *Store) Finish(ctx context.Context, p inbox.Processed, msgKey string) er
 			}
 			return err
 		}
-		done, err := s.finishOnce(ctx, p, msgKey)
+		done, told, err := s.finishOnce(ctx, p, msgKey)
 		if err == nil {
+			s.told(ctx, told)
 			if done.DeletedAt.IsZero() { // else its restoration counts it
 				s.count(ctx, done.Inbox, string(done.Status), 1)
 			}
@@ -46,17 +47,17 @@ func (s *Store) Finish(ctx context.Context, p inbox.Processed, msgKey string) er
 	return inbox.Busy()
 }
 
-func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string) (inbox.Email, error) {
+func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string) (inbox.Email, []string, error) {
 	row, revision, err := s.mail(ctx, p.Email.Workspace, p.Email.ID)
 	if err != nil {
-		return inbox.Email{}, err
+		return inbox.Email{}, nil, err
 	}
 	next := merge(row.Email, p)
 	var b batch
 	// A mail that is read again stays in its conversation.
 	if next.Thread = row.Thread; next.Thread == "" {
 		if next.Thread, err = s.thread(ctx, &b, next, p.References); err != nil {
-			return inbox.Email{}, fmt.Errorf("thread: %w", err)
+			return inbox.Email{}, nil, fmt.Errorf("thread: %w", err)
 		}
 	}
 	rows := chunkAttachments(next, p.Attachments)
@@ -67,15 +68,19 @@ func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string
 		b.ops = append(b.ops, store.Put(encodeBody(mailKey(next.Workspace, next.ID, bodySort), p.Body), store.Condition{}))
 	}
 	if _, _, err := s.claimDigests(ctx, &b, next, msgKey); err != nil {
-		return inbox.Email{}, fmt.Errorf("digests: %w", err)
+		return inbox.Email{}, nil, fmt.Errorf("digests: %w", err)
 	}
 	if err := s.reindex(ctx, &b, row.Email, next, nil); err != nil {
-		return inbox.Email{}, fmt.Errorf("index: %w", err)
+		return inbox.Email{}, nil, fmt.Errorf("index: %w", err)
 	}
 	if err := s.putAttachments(ctx, &b, next, rows); err != nil {
-		return inbox.Email{}, err
+		return inbox.Email{}, nil, err
 	}
-	return next, s.commit(ctx, &b)
+	told, err := s.emailEvents(ctx, &b, row.Email, next)
+	if err != nil {
+		return inbox.Email{}, nil, err
+	}
+	return next, told, s.commit(ctx, &b)
 }
 
 // merge lays what the pipeline learned over the mail, but for what operations set: deletion, the handled mark, a category.

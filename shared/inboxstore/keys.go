@@ -59,6 +59,25 @@ func zoneKey(ws, in, domain string) store.Key {
 	return key("sender-zones/"+ws+"/"+in, inbox.ShortDigest(sha256.Sum256([]byte(inbox.SenderZone(domain)))))
 }
 
+func webhooksPartition(ws string, deleted bool) string {
+	return "webhooks/" + ws + deletedSuffix(deleted)
+}
+
+func webhookSetKey(ws string) store.Key         { return key("webhook-set/"+ws, only) }
+func healthKey(ws, webhook string) store.Key    { return key("webhook-health/"+ws, webhook) }
+func keptEventKey(ws, event string) store.Key   { return key("events/"+ws, event) }
+func deliveryKey(ws, delivery string) store.Key { return key("delivery/"+ws, delivery) }
+
+// deliveriesPartition lists those of a workspace, or of one webhook of it.
+func deliveriesPartition(ws, webhook string) string {
+	if webhook == "" {
+		return "deliveries/" + ws
+	}
+	return "deliveries/" + ws + "/w/" + webhook
+}
+
+func duePartition(shard int) string { return "webhook-due/" + string(rune('0'+shard)) }
+
 // auditPartition holds the lines of a workspace, or of what was done to the organization itself, in the order of their ids.
 func auditPartition(org, ws string) string {
 	if ws == "" {
@@ -135,11 +154,15 @@ func listPartitions(r inbox.EmailRange) []string {
 // outboxKey orders by the time in the id's ULID, and finds a row by its id alone.
 func outboxKey(id string) store.Key {
 	kind, ulid, _ := strings.Cut(id, "_")
-	shard := 0
-	if n := len(ulid); n > 0 {
-		shard = int(ulid[n-1]) % outboxShards
+	return key(outboxPartition(shardOf(id)), ulid+"/"+kind)
+}
+
+// shardOf spreads ids by their last digit, which is random.
+func shardOf(id string) int {
+	if id == "" {
+		return 0
 	}
-	return key(outboxPartition(shard), ulid+"/"+kind)
+	return int(id[len(id)-1]) % outboxShards
 }
 
 func outboxPartition(shard int) string { return "outbox/" + string(rune('0'+shard)) }

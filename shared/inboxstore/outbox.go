@@ -13,15 +13,17 @@ import (
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
-// mailsPerTx recipients are fanned out in one transaction: six rows each.
-const mailsPerTx = 8
+// mailsPerTx recipients are fanned out in one transaction: six rows each, and an event.
+const mailsPerTx = 7
 
-// outboxRow is what is left to do: an accepted mail to fan out, or a received one to process.
+// outboxRow is what is left to do: an accepted mail to fan out, a received one to process, or an event to give out.
 type outboxRow struct {
 	Intake *inbox.Intake `json:"intake,omitempty"`
 	// Where the mail lies, for a row under a mail's id.
 	Workspace string `json:"workspace,omitempty"`
 	Inbox     string `json:"inbox,omitempty"`
+	// Event is one to give out, under its own id.
+	Event *inbox.Event `json:"event,omitempty"`
 }
 
 func noOutbox() *apperr.Error {
@@ -63,13 +65,14 @@ func (s *Store) outbox(ctx context.Context, id string) (outboxRow, error) {
 // FanOut implements pipeline.Outbox.
 func (s *Store) FanOut(ctx context.Context, in inbox.Intake, mails []inbox.Email) error {
 	for chunk := range slices.Chunk(mails, mailsPerTx) {
-		made, err := s.putReceived(ctx, chunk)
+		made, told, err := s.putReceived(ctx, chunk)
 		if err != nil {
 			return failed("fan out "+in.ID, err)
 		}
 		for _, e := range made {
 			s.count(ctx, e.Inbox, countReceived, 1)
 		}
+		s.told(ctx, told)
 	}
 	if err := s.engine.Delete(ctx, outboxKey(in.ID), store.Condition{}); err != nil {
 		return failed("drop intake "+in.ID, err)
@@ -79,7 +82,7 @@ func (s *Store) FanOut(ctx context.Context, in inbox.Intake, mails []inbox.Email
 
 // putReceived stores the mails that are not there yet. A mail's own row is first among its ops, so a conflict says which one
 // is there already, whatever became of it since.
-func (s *Store) putReceived(ctx context.Context, mails []inbox.Email) ([]inbox.Email, error) {
+func (s *Store) putReceived(ctx context.Context, mails []inbox.Email) (made []inbox.Email, told []string, err error) {
 	mails = slices.Clone(mails)
 	for len(mails) > 0 {
 		var b batch
@@ -92,21 +95,26 @@ func (s *Store) putReceived(ctx context.Context, mails []inbox.Email) ([]inbox.E
 			for _, k := range indexKeys(e) {
 				b.index(k, summary)
 			}
+			ids, err := s.emailEvents(ctx, &b, inbox.Email{}, e)
+			if err != nil {
+				return nil, nil, err
+			}
+			told = append(told, ids...)
 			for len(owner) < len(b.ops) {
 				owner = append(owner, i)
 			}
 		}
 		err := s.commit(ctx, &b)
 		if err == nil {
-			return mails, nil
+			return mails, told, nil
 		}
 		at := conflictAt(err)
 		if at < 0 {
-			return nil, fmt.Errorf("store %d received mails: %w", len(mails), err)
+			return nil, nil, fmt.Errorf("store %d received mails: %w", len(mails), err)
 		}
-		mails = slices.Delete(mails, owner[at], owner[at]+1)
+		mails, told = slices.Delete(mails, owner[at], owner[at]+1), nil
 	}
-	return nil, nil
+	return nil, nil, nil
 }
 
 // Pending implements pipeline.Outbox. A row's age is that of its id.

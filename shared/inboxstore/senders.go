@@ -128,9 +128,14 @@ func (s *Store) UpdateSender(
 		if err != nil {
 			return inbox.AllowedSender{}, err
 		}
+		told, err := s.events(ctx, b, ws, func() ([]inbox.Event, error) { return senderEvents(old, next) })
+		if err != nil {
+			return inbox.AllowedSender{}, failed("events of "+id, err)
+		}
 		b.act(act, id, existing(old, old.Version), next)
 		err = s.commit(ctx, b)
 		if err == nil {
+			s.told(ctx, told)
 			return next, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
@@ -142,6 +147,17 @@ func (s *Store) UpdateSender(
 		}
 	}
 	return inbox.AllowedSender{}, inbox.Busy()
+}
+
+// senderEvents tells of who may send, not of a new note.
+func senderEvents(old, next inbox.AllowedSender) ([]inbox.Event, error) {
+	noted := next
+	noted.Note, noted.UpdatedAt, noted.Version = old.Note, old.UpdatedAt, old.Version
+	if noted == old {
+		return nil, nil
+	}
+	e, err := inbox.SenderEvent(old, next)
+	return []inbox.Event{e}, err //nolint:wrapcheck // it names the event
 }
 
 // senderOps writes the entry and, for a domain, its zone. A deletion or restoration moves the row; that the place it moves to,

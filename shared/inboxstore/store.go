@@ -24,8 +24,9 @@ const attempts = 8
 
 // Store is the inbox on an engine. It holds no state of its own, so any number of instances may work on one engine.
 type Store struct {
-	engine store.Engine
-	now    func() time.Time
+	engine   store.Engine
+	now      func() time.Time
+	announce func(ctx context.Context, ids []string) // nil: nobody is told
 }
 
 var (
@@ -33,6 +34,7 @@ var (
 	_ inbox.AttachmentStore   = (*Store)(nil)
 	_ inbox.AuditStore        = (*Store)(nil)
 	_ inbox.CountStore        = (*Store)(nil)
+	_ inbox.DeliveryStore     = (*Store)(nil)
 	_ inbox.DomainStore       = (*Store)(nil)
 	_ inbox.EmailStore        = (*Store)(nil)
 	_ inbox.InboxStore        = (*Store)(nil)
@@ -44,6 +46,7 @@ var (
 	_ inbox.ThreadStore       = (*Store)(nil)
 	_ inbox.UsageStore        = (*Store)(nil)
 	_ inbox.WaitStore         = (*Store)(nil)
+	_ inbox.WebhookStore      = (*Store)(nil)
 	_ inbox.WorkStore         = (*Store)(nil)
 )
 
@@ -52,7 +55,7 @@ func New(engine store.Engine, now func() time.Time) (*Store, error) {
 	if engine == nil || now == nil {
 		return nil, errors.New("inboxstore: engine and clock are needed")
 	}
-	return &Store{engine, now}, nil
+	return &Store{engine: engine, now: now}, nil
 }
 
 // get reads and decodes one row; its revision is what the next write must name. store.ErrNotFound stays visible.

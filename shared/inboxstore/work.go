@@ -42,10 +42,11 @@ func (s *Store) Work(ctx context.Context, r inbox.WorkRange) ([]inbox.WorkRow, s
 	if err != nil {
 		return nil, "", failed("work", err)
 	}
-	rows := make([]inbox.WorkRow, len(page.Items))
-	for i, item := range page.Items {
+	rows, texts := make([]inbox.WorkRow, len(page.Items)), newSummaries(page.Items)
+	for i := range page.Items {
+		item := &page.Items[i]
 		rows[i] = inbox.WorkRow{Workspace: r.Workspace, Key: item.Key.Sort, Revision: item.Revision}
-		if rows[i].Summary, err = decodeSummary(item); err != nil {
+		if err := texts.decode(item, &rows[i].Summary); err != nil {
 			return nil, "", failed("work", err)
 		}
 	}

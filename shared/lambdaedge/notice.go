@@ -24,12 +24,14 @@ type Received struct {
 	Bucket     string
 	Key        string
 	Verdicts   []Verdict // in a fixed order; those that SES gave
+	// Policy is what the domain of From asks for when DMARC fails: none, quarantine or reject. SES tells it only then.
+	Policy string
 }
 
 // Verdict is one of SES's checks.
 type Verdict struct {
 	Method string // spf, dkim, dmarc, spam, virus
-	Result string // pass, fail, neutral or temperror (RFC 8601 section 2.7)
+	Result string // pass, fail, none, neutral or temperror (RFC 8601 section 2.7)
 }
 
 // snsEnvelope is what a queue gets that is subscribed to a topic.
@@ -50,9 +52,11 @@ type sesNotice struct {
 		SPF        sesResult `json:"spfVerdict"`
 		DKIM       sesResult `json:"dkimVerdict"`
 		DMARC      sesResult `json:"dmarcVerdict"`
-		Spam       sesResult `json:"spamVerdict"`
-		Virus      sesResult `json:"virusVerdict"`
-		Action     struct {
+		// Policy is a text in SES's guide of today and was an object in an older one; a mail is not lost over it.
+		Policy json.RawMessage `json:"dmarcPolicy"`
+		Spam   sesResult       `json:"spamVerdict"`
+		Virus  sesResult       `json:"virusVerdict"`
+		Action struct {
 			Type   string `json:"type"`
 			Bucket string `json:"bucketName"`
 			Key    string `json:"objectKey"`
@@ -93,7 +97,7 @@ func ParseReceived(body string) (Received, error) {
 	}
 	r := Received{
 		MessageID: n.Mail.MessageID, At: at.UTC(), Source: bounceless(n.Mail.Source), Recipients: n.Receipt.Recipients,
-		Bucket: n.Receipt.Action.Bucket, Key: n.Receipt.Action.Key,
+		Bucket: n.Receipt.Action.Bucket, Key: n.Receipt.Action.Key, Policy: policyOf(n.Receipt.Policy),
 	}
 	for _, v := range []struct {
 		method string
@@ -101,7 +105,7 @@ func ParseReceived(body string) (Received, error) {
 	}{
 		{"spf", n.Receipt.SPF}, {"dkim", n.Receipt.DKIM}, {"dmarc", n.Receipt.DMARC}, {"spam", n.Receipt.Spam}, {"virus", n.Receipt.Virus},
 	} {
-		if result := v.result(); result != "" {
+		if result := v.result(v.method); result != "" {
 			r.Verdicts = append(r.Verdicts, Verdict{v.method, result})
 		}
 	}
@@ -109,7 +113,7 @@ func ParseReceived(body string) (Received, error) {
 }
 
 // result is SES's status in the words of RFC 8601. A status that nobody knows is no pass.
-func (r sesResult) result() string {
+func (r sesResult) result(method string) string {
 	switch r.Status {
 	case "":
 		return ""
@@ -117,10 +121,27 @@ func (r sesResult) result() string {
 		return "pass"
 	case "FAIL":
 		return "fail"
-	case "GRAY": // SES could not decide: no policy, or none that applies
-		return "neutral"
+	case "GRAY": // there is nothing to check: no record of SPF, no signature, no policy of DMARC
+		if method == "spam" || method == "virus" { // the scanner could not decide
+			return "neutral"
+		}
+		return "none"
 	}
 	return "temperror" // PROCESSING_FAILED
+}
+
+// policyOf reads dmarcPolicy as a text or as the object with a status of SES's older guide; anything else is none at all.
+func policyOf(raw json.RawMessage) string {
+	var text string
+	var object sesResult
+	if json.Unmarshal(raw, &text) != nil && json.Unmarshal(raw, &object) == nil {
+		text = object.Status
+	}
+	switch text = strings.ToLower(text); text {
+	case "none", "quarantine", "reject":
+		return text
+	}
+	return ""
 }
 
 // bounceless is MAIL FROM without the brackets of the empty path.

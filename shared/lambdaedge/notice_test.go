@@ -59,13 +59,13 @@ func TestParseReceived(t *testing.T) {
 	want := Received{
 		MessageID: id, At: at, Source: "bounces+77@papeleria.example", Recipients: []string{"facturas@acme.test"},
 		Bucket: "buzon-mail-123456789012-eu-west-1", Key: "ses/" + id,
-		Verdicts: []Verdict{{"spf", "pass"}, {"dkim", "neutral"}, {"dmarc", "pass"}, {"spam", "pass"}, {"virus", "pass"}},
+		Verdicts: []Verdict{{"spf", "pass"}, {"dkim", "none"}, {"dmarc", "pass"}, {"spam", "pass"}, {"virus", "pass"}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
 	}
 	got, err = ParseReceived(bodiesOf(t, "ses-inbound-unknown")[0])
-	if err != nil || !reflect.DeepEqual(got.Verdicts, []Verdict{{"spf", "fail"}, {"dkim", "pass"}, {"dmarc", "fail"}, {"spam", "fail"}, {"virus", "pass"}}) {
+	if err != nil || got.Policy != "reject" || !reflect.DeepEqual(got.Verdicts, []Verdict{{"spf", "fail"}, {"dkim", "pass"}, {"dmarc", "fail"}, {"spam", "fail"}, {"virus", "pass"}}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -94,14 +94,29 @@ func TestParseReceivedTakesNothingFromHeaders(t *testing.T) {
 
 func TestVerdictWords(t *testing.T) {
 	for status, want := range map[string]string{
-		"PASS": "pass", "FAIL": "fail", "GRAY": "neutral", "PROCESSING_FAILED": "temperror", "DISABLED": "temperror", "pass": "temperror",
+		"PASS": "pass", "FAIL": "fail", "GRAY": "none", "PROCESSING_FAILED": "temperror", "DISABLED": "temperror", "pass": "temperror",
 	} {
 		got, err := ParseReceived(notice(t, "receipt.dmarcVerdict.status", status))
 		if err != nil || got.Verdicts[2] != (Verdict{"dmarc", want}) {
 			t.Errorf("%s: %+v, %v", status, got.Verdicts, err)
 		}
 	}
-	got, err := ParseReceived(notice(t, "receipt.virusVerdict", nil))
+	got, err := ParseReceived(notice(t, "receipt.spamVerdict.status", "GRAY"))
+	if err != nil || got.Verdicts[3] != (Verdict{"spam", "neutral"}) {
+		t.Errorf("a scanner that could not decide: %+v, %v", got.Verdicts, err)
+	}
+	for want, policy := range map[string][]any{
+		"reject":     {"reject", "REJECT", map[string]any{"status": "REJECT"}},
+		"quarantine": {"quarantine"}, "none": {"none", "NONE"},
+		"": {nil, "", "pass", 7, []any{"reject"}, true, map[string]any{"x": "reject"}},
+	} {
+		for _, p := range policy {
+			if got, err := ParseReceived(notice(t, "receipt.dmarcPolicy", p)); err != nil || got.Policy != want {
+				t.Errorf("policy %v: %q, %v; want %q", p, got.Policy, err, want)
+			}
+		}
+	}
+	got, err = ParseReceived(notice(t, "receipt.virusVerdict", nil))
 	if err != nil || len(got.Verdicts) != 4 {
 		t.Errorf("a verdict that SES did not give: %+v, %v", got.Verdicts, err)
 	}

@@ -22,6 +22,7 @@ const (
 // parser repairs it: where the two differ, a signature would vouch for another From than the one that is shown.
 type head struct {
 	from       [][]byte // the values of From fields
+	results    []byte   // the value of the topmost Authentication-Results field; nil: there is none
 	signatures int
 	tooLarge   bool
 }
@@ -35,6 +36,8 @@ func readHead(raw []byte) head {
 		switch {
 		case strings.EqualFold(name, "From"):
 			h.from = append(h.from, field)
+		case strings.EqualFold(name, "Authentication-Results") && h.results == nil:
+			h.results = append([]byte{}, field...)
 		case strings.EqualFold(name, "DKIM-Signature"):
 			h.signatures++
 			h.tooLarge = h.tooLarge || len(field) > maxSignature

@@ -1,15 +1,18 @@
 // Package mailauth finds out which domains vouch for a mail: SPF (RFC 7208) for the connecting address, DKIM (RFC 6376, 8301)
 // for the bytes, DMARC (RFC 7489) for the one domain that stands in From. It judges nobody: what a result is worth is the
 // domain's to say. It knows no inbox, no store and no network but the resolver it is handed, and it is bounded: 5 signatures,
-// 5 seconds of DNS, the header block of the mail parser. What other hosts claim to have found (Authentication-Results, ARC) is
-// never looked at: whoever writes a mail can write that too.
+// 5 seconds of DNS, the header block of the mail parser. What other hosts claim to have found (Authentication-Results, ARC) vouches
+// for nothing: whoever writes a mail can write that too.
 package mailauth
 
 import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Method is what was checked.
@@ -61,6 +64,9 @@ const (
 	ReasonNoKey             = "no_key"
 	ReasonBadKey            = "bad_key"
 	ReasonMalformed         = "malformed"
+	ReasonNotChecked        = "not_checked"     // by the receiver that checked the rest
+	ReasonReceiver          = "receiver_failed" // it could not finish its check
+	ReasonOtherFrom         = "other_from"      // it read another From than the one that is shown
 )
 
 // Check is the outcome of one method for one domain.
@@ -100,15 +106,20 @@ var _ Resolver = (*net.Resolver)(nil)
 // Budget is how long all look-ups of one mail may take together.
 const Budget = 5 * time.Second
 
-// Options bound a Verifier. The zero value works.
+// Options bound a Verifier. A zero field takes the default.
 type Options struct {
-	Budget time.Duration // Budget when 0
+	Budget   time.Duration // Budget
+	Patience time.Duration // how long look-ups may take before their mail counts as slow; 500 ms
+	Slow     int           // slow mails at once; 4
 }
 
-// Verifier checks mails. It may be used by many at once.
+// Verifier checks mails. It may be used by many at once. Who answers DNS slowly on purpose holds up whoever waits for the checks, so
+// only a few mails may be slow at once: the look-ups of the others fail for now, which is neither for nor against their senders.
 type Verifier struct {
-	dns    Resolver
-	budget time.Duration
+	dns      Resolver
+	budget   time.Duration
+	patience time.Duration
+	slow     *semaphore.Weighted
 }
 
 // New makes a Verifier.
@@ -119,7 +130,40 @@ func New(dns Resolver, o Options) (*Verifier, error) {
 	if o.Budget <= 0 {
 		o.Budget = Budget
 	}
-	return &Verifier{dns: absolute{dns}, budget: o.Budget}, nil
+	if o.Patience <= 0 {
+		o.Patience = 500 * time.Millisecond
+	}
+	if o.Slow <= 0 {
+		o.Slow = 4
+	}
+	return &Verifier{dns: absolute{dns}, budget: o.Budget, patience: o.Patience, slow: semaphore.NewWeighted(int64(o.Slow))}, nil
+}
+
+// bounded is the context of one mail's look-ups. end must be called.
+func (v *Verifier) bounded(ctx context.Context) (bounded context.Context, end func()) {
+	bounded, cancel := context.WithTimeout(ctx, v.budget)
+	var mu sync.Mutex
+	over, slow := false, false
+	timer := time.AfterFunc(v.patience, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return
+		}
+		if slow = v.slow.TryAcquire(1); !slow {
+			cancel()
+		}
+	})
+	return bounded, func() {
+		timer.Stop()
+		cancel()
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		if slow {
+			v.slow.Release(1)
+		}
+	}
 }
 
 // Verify checks one mail. A context that ends makes what is left a TempError; the caller looks at its context.
@@ -130,8 +174,8 @@ func (v *Verifier) Verify(ctx context.Context, m Mail) Report {
 	h := readHead(m.Raw)
 	author, why := h.author()
 	report := Report{From: author.Email}
-	ctx, cancel := context.WithTimeout(ctx, v.budget)
-	defer cancel()
+	ctx, end := v.bounded(ctx)
+	defer end()
 	report.Checks = append(report.Checks, v.spf(ctx, m))
 	report.Checks = append(report.Checks, v.dkim(ctx, h, m.Raw)...)
 	report.Checks = append(report.Checks, v.dmarc(ctx, author.Domain, why, report.Checks))

@@ -30,9 +30,10 @@ type exchange struct {
 	tool     string // for the log: only a name that exists
 	released func()
 
-	reply   *reply   // nil: the result below
-	out     []byte   // head of the result, or the whole of it
-	items   [][]byte // written between out and tail
+	reply   *reply    // nil: the result below
+	out     []byte    // head of the result, or the whole of it
+	items   [][]byte  // written between out and tail
+	parts   [1][]byte // room for items
 	tail    []byte
 	isError bool
 	asked   bool // the result is input_required

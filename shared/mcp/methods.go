@@ -119,12 +119,21 @@ func (x *exchange) openComplete() {
 	}
 }
 
+// end is where the result is written on: behind its items, once it has some.
+func (x *exchange) end() *[]byte {
+	if x.items != nil {
+		return &x.tail
+	}
+	return &x.out
+}
+
 // closeMeta ends a response with the result's _meta.
 func (s *Server) closeMeta(x *exchange, members []byte) error {
 	if err := s.appendMeta(x, members); err != nil {
 		return err
 	}
-	x.out = append(x.out, "}}"...)
+	end := x.end()
+	*end = append(*end, "}}"...)
 	return nil
 }
 
@@ -137,15 +146,16 @@ func (s *Server) appendMeta(x *exchange, members []byte) error {
 	if err != nil {
 		return err
 	}
+	end := x.end()
 	switch {
 	case x.version.Stateless():
-		x.out = append(x.out, s.texts.meta...)
+		*end = append(*end, s.texts.meta...)
 		if len(meta) > 0 {
-			x.out = append(append(x.out, ','), meta...)
+			*end = append(append(*end, ','), meta...)
 		}
-		x.out = append(x.out, '}')
+		*end = append(*end, '}')
 	case len(meta) > 0:
-		x.out = append(append(append(x.out, `,"_meta":{`...), meta...), '}')
+		*end = append(append(append(*end, `,"_meta":{`...), meta...), '}')
 	}
 	return nil
 }

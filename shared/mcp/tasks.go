@@ -266,9 +266,11 @@ func (s *Server) appendTask(dst []byte, t *Task) ([]byte, error) {
 // appendResult writes what the tool would have answered, its _meta included, and closes it.
 func (s *Server) appendResult(dst []byte, result *CallResult) ([]byte, error) {
 	y := &exchange{version: V20260728, out: append(dst, `"resultType":"complete",`...)}
-	if err := y.appendContent(result); err != nil {
+	structured, err := y.appendContent(result)
+	if err != nil {
 		return nil, err
 	}
+	y.out = append(y.out, structured...)
 	if result.IsError {
 		y.out = append(y.out, `,"isError":true`...)
 	}

@@ -61,12 +61,16 @@ func appendDocument(dst, src []byte) (out []byte, breaks, valid bool) {
 			if i+8 <= len(src) {
 				w := binary.LittleEndian.Uint64(src[i:])
 				binary.LittleEndian.PutUint64(d[n:], w)
-				marks := special(w)
-				if marks == 0 { // a branch, so that the next eight need not wait for the count
+				slashed, other := special(w)
+				if slashed|other == 0 { // a branch, so that the next eight need not wait for the count
 					i, n = i+8, n+8
 					continue
 				}
-				k := bits.TrailingZeros64(marks) / 8
+				if other == 0 {
+					i, n = i+8, putSlashed(d, n, w, slashed)
+					continue
+				}
+				k := bits.TrailingZeros64(slashed|other) / 8
 				i, n = i+k, n+k
 			}
 			switch c := src[i]; {
@@ -94,12 +98,33 @@ func appendDocument(dst, src []byte) (out []byte, breaks, valid bool) {
 	return dst, breaks, true
 }
 
-// special marks the high bit of each byte of w that does not stand in a JSON string as it is, or is beyond ASCII: below 0x20, a
-// quote, a backslash. A borrow may mark bytes above a marked one: only the lowest mark is to be believed.
-func special(w uint64) uint64 {
+// putSlashed writes eight bytes of ASCII with a backslash before each that slashed marks, and returns the index behind them. JSON has
+// a quote in every other eight bytes: to begin anew behind each cost more than all else.
+func putSlashed(d []byte, n int, w, slashed uint64) int {
+	done := 0
+	for ; slashed != 0; slashed &= slashed - 1 {
+		k := bits.TrailingZeros64(slashed) / 8
+		binary.LittleEndian.PutUint64(d[n:], w>>(8*done))
+		n += k - done
+		d[n] = '\\'
+		n, done = n+1, k
+	}
+	binary.LittleEndian.PutUint64(d[n:], w>>(8*done))
+	return n + 8 - done
+}
+
+// special marks the high bit of each byte of w that does not stand in a JSON string as it is: slashed are quotes and backslashes,
+// other are control characters. Where w is not all ASCII everything beyond it is in other, and slashed is not to be believed.
+func special(w uint64) (slashed, other uint64) {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	quote, slash := w^'"'*ones, w^'\\'*ones
-	return ((w-' '*ones)&^w | (quote-ones)&^quote | (slash-ones)&^slash | w) & highs
+	if w&highs != 0 {
+		quote, slash := w^'"'*ones, w^'\\'*ones
+		// A borrow may mark bytes above a marked one: only the lowest mark of all is to be believed.
+		return 0, ((w-' '*ones)&^w | (quote-ones)&^quote | (slash-ones)&^slash | w) & highs
+	}
+	// Without high bits there are no carries, and each mark is exact.
+	quote, slash := (w^'"'*ones)+^uint64(highs), (w^'\\'*ones)+^uint64(highs)
+	return ^(quote & slash) & highs, ^(w + 0x60*ones) & highs
 }
 
 // cut shortens what a caller sent to at most n bytes, between two runes, before it is echoed.

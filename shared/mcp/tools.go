@@ -86,8 +86,14 @@ func (s *Server) renderCall(x *exchange, result *CallResult) error {
 		return errNotUTF8
 	}
 	x.openComplete()
-	if err := x.appendContent(result); err != nil {
+	structured, err := x.appendContent(result)
+	if err != nil {
 		return err
+	}
+	if len(structured) < longReply {
+		x.out = append(x.out, structured...)
+	} else {
+		x.items = append(x.parts[:0], structured)
 	}
 	if result.IsError {
 		x.out = append(x.out, `,"isError":true`...)
@@ -95,37 +101,42 @@ func (s *Server) renderCall(x *exchange, result *CallResult) error {
 	return s.closeMeta(x, result.Meta)
 }
 
-func (x *exchange) appendContent(result *CallResult) error {
+// longReply is from how many bytes on a reply is written from where it stands and not copied before.
+const longReply = 1 << 10
+
+// appendContent writes the content of a result and, where there is one, the name of structuredContent, and returns the value that
+// is to stand behind it.
+func (x *exchange) appendContent(result *CallResult) (structured []byte, err error) {
 	x.out = append(x.out, `"content":`...)
 	if result.JSON == nil {
 		content, err := oneLine(result.Content)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(content) == 0 || content[0] != '[' {
-			return errors.New("mcp: the tool's content is not an array")
+			return nil, errors.New("mcp: the tool's content is not an array")
 		}
 		x.out = append(x.out, content...)
-		return nil
+		return nil, nil
 	}
 	x.out = append(x.out, `[{"type":"text","text":"`...)
 	var breaks, valid bool
 	if x.out, breaks, valid = appendDocument(x.out, result.JSON); !valid {
-		return errNotUTF8
+		return nil, errNotUTF8
 	}
 	x.out = append(x.out, `"}]`...)
 	if result.IsError || !x.version.AtLeast(V20250618) {
-		return nil
+		return nil, nil
 	}
 	raw := bytes.TrimSpace(result.JSON)
 	if breaks {
-		var err error
 		if raw, err = oneLine(raw); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if isObject(raw) {
-		x.out = append(append(x.out, `,"structuredContent":`...), raw...)
+	if !isObject(raw) {
+		return nil, nil
 	}
-	return nil
+	x.out = append(x.out, `,"structuredContent":`...)
+	return raw, nil
 }

@@ -103,7 +103,7 @@ type call struct {
 	confirmation *Confirmation
 	inquiry      *Inquiry
 	client       Client
-	trace        Trace
+	tracer       Tracer
 	key          IdempotencyKey
 }
 
@@ -163,10 +163,11 @@ func SurfaceFrom(ctx context.Context) Surface {
 	return ""
 }
 
-// WithTenant returns a context that carries the workspace that the route resolved.
-func WithTenant(ctx context.Context, w Workspace) context.Context {
+// WithTenant returns a context that carries what the route found out: the workspace that it resolved (the zero value where the
+// operation takes none) and who tells the audit about the call (nil: nothing of it is audited).
+func WithTenant(ctx context.Context, w Workspace, t Tracer) context.Context {
 	next := derive(ctx)
-	next.tenant = w
+	next.tenant, next.tracer = w, t
 	return next
 }
 

@@ -76,7 +76,7 @@ func FuzzMessage(f *testing.F) {
 func TestConfirmationTravels(t *testing.T) {
 	ctx := op.WithCaller(t.Context(), &op.Caller{Subject: "s"}, op.SurfaceMCP)
 	yes, asked := &op.Confirmation{NonceHash: "n"}, &op.Inquiry{}
-	inner := op.WithTenant(op.WithInquiry(op.WithConfirmation(ctx, yes), asked), op.Workspace{ID: "w"})
+	inner := op.WithTenant(op.WithInquiry(op.WithConfirmation(ctx, yes), asked), op.Workspace{ID: "w"}, nil)
 	if op.ConfirmationFrom(inner) != yes || op.InquiryFrom(inner) != asked || op.CallerFrom(inner).Subject != "s" ||
 		op.SurfaceFrom(inner) != op.SurfaceMCP || op.TenantFrom(inner).ID != "w" {
 		t.Error("something was lost on the way")

@@ -154,7 +154,7 @@ func TestContext(t *testing.T) {
 	}
 	c := &op.Caller{Subject: "s"}
 	ctx = op.WithCaller(ctx, c, op.SurfaceMCP)
-	tenant := op.WithTenant(ctx, op.Workspace{ID: "w"})
+	tenant := op.WithTenant(ctx, op.Workspace{ID: "w"}, nil)
 	inner, cancel := context.WithCancel(tenant)
 	defer cancel()
 	if op.CallerFrom(inner) != c || op.SurfaceFrom(inner) != op.SurfaceMCP || op.TenantFrom(inner).ID != "w" || inner.Value(key{}) != "kept" {

@@ -150,7 +150,7 @@ func (t *Tools) answer(own *tool, c *call, rec *recorder) (*mcp.CallResult, erro
 		result.JSON = emptyObject
 	}
 	if t.options.UntrustedMetaKey != "" {
-		rec.meta = appendUntrusted(rec.meta, t.options.UntrustedMetaKey, result.JSON)
+		rec.meta = own.plan.point(rec.meta, t.options.UntrustedMetaKey, rec.value, result.JSON)
 		result.Meta = rec.meta
 	}
 	return result, nil

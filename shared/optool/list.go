@@ -1,14 +1,19 @@
 package optool
 
 import (
+	"bytes"
 	"context"
 	"sync"
 
 	"github.com/buzon-mail/buzon/shared/mcp"
 )
 
-// maxLists bounds the cache of filtered lists: callers choose their scopes, so they could choose many.
-const maxLists = 256
+// maxListBytes bounds the cache of filtered lists: callers choose their scopes, so they could choose many, and each list is a
+// text of its own. It holds about forty of the largest; a service has as many as it has roles and sorts of consent.
+const (
+	maxListBytes = 1 << 20
+	listRoom     = 128 // bytes of an entry beside its text
+)
 
 // mask is what decides a list.
 type mask struct {
@@ -16,10 +21,11 @@ type mask struct {
 	shape shape
 }
 
-// lists caches filtered lists.
+// lists caches filtered lists, each in one piece: to write it as its segments took twice as long.
 type lists struct {
 	lock sync.RWMutex
-	made map[mask][][]byte // guarded by lock; the values are never changed once they are in
+	made map[mask][][]byte // one piece, or none; guarded by lock; the values are never changed once they are in
+	size int               // bytes of made; guarded by lock
 }
 
 func shapeOf(v mcp.Version) shape {
@@ -53,27 +59,34 @@ func (t *Tools) ListTools(_ context.Context, r *mcp.ListRequest) (mcp.ListResult
 	return mcp.ListResult{Items: items}, nil
 }
 
+// filter joins the segments of the list; no piece at all when it is empty.
 func (t *Tools) filter(m mask) [][]byte {
-	items := make([][]byte, 0, 2*len(t.tools))
+	pieces := make([][]byte, 0, 2*len(t.tools))
 	for i := range t.tools {
 		own := &t.tools[i]
-		if !m.scopes.Has(own.scope) || !own.allows(m.standing) {
-			continue
+		if m.scopes.Has(own.scope) && own.allows(m.standing) {
+			pieces = append(pieces, own.segment.Head, own.segment.Tails[m.shape])
 		}
-		head := own.segment.Head
-		if len(items) == 0 {
-			head = head[1:] // the comma
-		}
-		items = append(items, head, own.segment.Tails[m.shape])
 	}
-	return items
+	if len(pieces) == 0 {
+		return nil
+	}
+	pieces[0] = pieces[0][1:] // the comma
+	return [][]byte{bytes.Join(pieces, nil)}
 }
 
 func (l *lists) keep(m mask, items [][]byte) {
+	size := listRoom
+	for _, piece := range items {
+		size += len(piece)
+	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if l.made == nil || len(l.made) >= maxLists {
-		l.made = make(map[mask][][]byte) // a new start costs less than keeping an order of use
+	if l.made == nil || l.size+size > maxListBytes {
+		l.made, l.size = make(map[mask][][]byte), 0 // a new start costs less than keeping an order of use
 	}
-	l.made[m] = items
+	if _, known := l.made[m]; !known { // two callers may have made it at once
+		l.made[m] = items
+		l.size += size
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -21,6 +22,8 @@ type plan struct {
 	segments []string // of the path; a parameter is "{name}"
 	fixed    string   // the path, when it has no parameters
 	template *http.Request
+	reply    reflect.Type // of the output's body, of which marks are; nil: its replies are scanned
+	marks    *marks       // nil: nothing in it is untrusted
 }
 
 // maxFields keeps the set of arguments that were seen in one word.
@@ -52,7 +55,32 @@ func newPlan(o *op.Operation, base string) (*plan, error) {
 	p.template = &http.Request{
 		Method: o.Method, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: jsonOnly, Body: http.NoBody,
 	}
+	p.readOutput(o.Output)
 	return p, nil
+}
+
+func (p *plan) readOutput(output reflect.Type) {
+	if output == nil || output.Kind() != reflect.Struct {
+		return
+	}
+	if f, ok := output.FieldByName("Body"); ok {
+		if m, ok := marksOf(f.Type); ok {
+			p.reply, p.marks = f.Type, m
+		}
+	}
+}
+
+// point appends the _meta member that points at what is untrusted in a reply: by the value it was made of, when that is known
+// and its type tells, or else by its text.
+func (p *plan) point(out []byte, key string, value any, text []byte) []byte {
+	v := reflect.ValueOf(value)
+	if p.reply == nil || v.Kind() != reflect.Pointer || v.Type().Elem() != p.reply || v.IsNil() {
+		return appendUntrusted(out, key, text)
+	}
+	if p.marks == nil {
+		return out
+	}
+	return p.marks.append(out, key, v.Elem())
 }
 
 // ready returns the plan, making it on the first call.

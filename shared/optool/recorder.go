@@ -18,6 +18,7 @@ type recorder struct {
 	header   http.Header
 	status   int
 	failure  *apperr.Error // of which buf is the document
+	value    any           // of which buf is the JSON; nil: not known
 	out      bool          // in use; guards against a second release
 	released func()        // release, made once
 	pool     *sync.Pool
@@ -47,6 +48,9 @@ func (r *recorder) WriteHeader(status int) {
 // Failed keeps the failure that the route is about to write.
 func (r *recorder) Failed(e *apperr.Error) { r.failure = e }
 
+// Value keeps the value that the route is about to write.
+func (r *recorder) Value(v any) { r.value = v }
+
 // Write keeps the reply.
 func (r *recorder) Write(p []byte) (int, error) {
 	r.WriteHeader(http.StatusOK)
@@ -60,7 +64,7 @@ func (r *recorder) release() {
 	}
 	r.out = false
 	r.buf, r.meta, r.status = r.buf[:0], r.meta[:0], 0
-	r.failure = nil
+	r.failure, r.value = nil, nil
 	clear(r.header)
 	r.pool.Put(r)
 }

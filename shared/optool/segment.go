@@ -7,7 +7,7 @@ import (
 )
 
 // Segment is one rendered tool. The revisions differ in their members' set only, so a tool in a list is a shared head and
-// one of the tails; nothing is copied to make a list. Head begins with the comma that parts it from the tool before.
+// one of the tails. Head begins with the comma that parts it from the tool before.
 type Segment struct {
 	Name  string
 	Head  []byte         // ,{"name":...,"description":...,"inputSchema":{...}

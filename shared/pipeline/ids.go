@@ -17,6 +17,8 @@ const (
 	prefixIntake     = "intake_"
 	prefixEmail      = "email_"
 	prefixAttachment = "att_"
+	prefixEvent      = "event_"
+	prefixDelivery   = "delivery_"
 	prefixJob        = "job_"
 )
 

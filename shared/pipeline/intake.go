@@ -35,6 +35,8 @@ type IntakeDeps struct {
 	Senders    Senders          // nil: everybody may send
 	Stored     StoredBlobs      // for AcceptStored alone
 	Holding    Holding          // for AcceptStored alone
+	// Rejected tells of a sender who was refused; its failure is not the sender's. nil: nobody is told.
+	Rejected func(ctx context.Context, to inbox.Recipient, from string, at time.Time) error
 }
 
 // IntakeOptions bound the intake.
@@ -77,18 +79,29 @@ func (n *Intake) Recipient(ctx context.Context, address string) (inbox.Recipient
 
 // Sender reports whether a recipient takes mail of a MAIL FROM at all: *apperr.Error forbidden when not. Two reads.
 func (n *Intake) Sender(ctx context.Context, to inbox.Recipient, from string) error {
+	refused, err := n.Door(ctx, to, from)
+	if err != nil || refused == "" {
+		return err
+	}
+	if tell := n.deps.Rejected; tell != nil {
+		if err := bounded(ctx, func(ctx context.Context) error { return tell(ctx, to, from, n.deps.Clock()) }); err != nil {
+			n.deps.Logger.Warn("pipeline: nobody was told of a refused sender", slog.String("inbox", to.Inbox))
+		}
+	}
+	return apperr.New(apperr.Forbidden, "sender_refused", "The recipient does not take mail of this sender.")
+}
+
+// Door is Sender for a transport that has said yes already: why the recipient would have refused, empty when it would not.
+func (n *Intake) Door(ctx context.Context, to inbox.Recipient, from string) (refused string, err error) {
 	if n.deps.Senders == nil {
-		return nil
+		return "", nil
 	}
 	entries, err := n.deps.Senders.SendersFor(ctx, to.Workspace, to.Inbox, inbox.SenderAddress(from))
 	if err != nil {
-		return fmt.Errorf("senders of %s: %w", to.Inbox, err)
+		return "", fmt.Errorf("senders of %s: %w", to.Inbox, err)
 	}
 	policy, unlisted := to.Policy()
-	if inbox.AtDoor(from, entries, policy, unlisted, n.deps.Clock()) {
-		return apperr.New(apperr.Forbidden, "sender_refused", "The recipient does not take mail of this sender.")
-	}
-	return nil
+	return inbox.AtDoor(from, entries, policy, unlisted, n.deps.Clock()), nil
 }
 
 // Accept stores one mail and returns the id of its intake. Nil means that the mail is durable and will be processed; an

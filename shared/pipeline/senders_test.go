@@ -190,14 +190,16 @@ func TestSendersFailures(t *testing.T) {
 	}
 	l.err = nil
 	ctx, cancel := context.WithCancel(t.Context())
-	b.worker.deps.Authenticate = func(context.Context, []byte, inbox.Envelope) (string, []inbox.AuthCheck) {
+	b.worker.deps.Authenticate = func(context.Context, []byte, inbox.Envelope, []inbox.Authentication) (string, []inbox.AuthCheck) {
 		cancel()
 		return "", nil
 	}
 	if err := b.worker.Handle(ctx, in.Recipients[0].Email, 2); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("stopped: %v", err)
 	}
-	b.worker.deps.Authenticate = func(context.Context, []byte, inbox.Envelope) (string, []inbox.AuthCheck) { panic("secret-canary") }
+	b.worker.deps.Authenticate = func(context.Context, []byte, inbox.Envelope, []inbox.Authentication) (string, []inbox.AuthCheck) {
+		panic("secret-canary")
+	}
 	b.handle(t, in.Recipients[0].Email, 3)
 	if e := b.store.outcome(in.Recipients[0].Email).Email; e.Status != inbox.StatusProcessed || e.Trust.Level != inbox.Suspicious {
 		t.Errorf("after a panic: %+v", e)

@@ -66,7 +66,7 @@ func received(in inbox.Intake) []inbox.Email {
 			Size: in.Size, RawSHA256: in.RawSHA256, RawKey: in.RawKey,
 			Envelope:       inbox.Envelope{From: in.From, To: d.Address, RemoteIP: in.RemoteIP, HELO: in.HELO},
 			Warnings:       append([]inbox.Warning(nil), in.Repairs...),
-			Authentication: in.Authentication,
+			Authentication: in.Authentication, Door: d.Door,
 		})
 	}
 	return mails

@@ -113,7 +113,7 @@ func storedRows(row inbox.Intake, in inbox.Stored) (now, held []inbox.Intake, er
 		if err != nil {
 			return nil, nil, err
 		}
-		d := inbox.Delivery{Email: email, Address: r.Address, Organization: r.Organization, Workspace: r.Workspace, Inbox: r.Inbox}
+		d := inbox.Delivery{Email: email, Address: r.Address, Organization: r.Organization, Workspace: r.Workspace, Inbox: r.Inbox, Door: r.Door}
 		if r.State == inbox.StatePaused {
 			paused = append(paused, d)
 		} else {

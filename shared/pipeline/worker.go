@@ -32,6 +32,8 @@ type WorkerDeps struct {
 	// SameOrganization reports whether two domains have one owner; nil: only when they are equal.
 	SameOrganization func(a, b string) bool
 	Senders          Senders // nil: every inbox is open and nobody is listed
+	// Tell gives out events and sends deliveries to webhooks, by their ids; nil: there are none.
+	Tell func(ctx context.Context, id string, attempt int) error
 
 	Jobs      Jobs                  // nil: no jobs are run
 	Handlers  map[string]JobHandler // by the kind of the job; a job of a kind that is not here fails
@@ -115,6 +117,8 @@ func (w *Worker) Handle(ctx context.Context, id string, attempt int) (err error)
 		return w.intake(ctx, id, attempt)
 	case strings.HasPrefix(id, prefixEmail):
 		return w.mail(ctx, id, attempt, origin{})
+	case w.deps.Tell != nil && (strings.HasPrefix(id, prefixEvent) || strings.HasPrefix(id, prefixDelivery)):
+		return w.deps.Tell(ctx, id, attempt)
 	case strings.HasPrefix(id, prefixJob):
 		return w.job(ctx, id, attempt)
 	}

@@ -10,12 +10,11 @@ import (
 	"github.com/buzon-mail/buzon/shared/op"
 )
 
-// binding is what Define leaves in an operation: the typed handler, closed over, in the two forms in which huma takes it.
+// binding is what Define leaves in an operation: the typed handler, closed over, in the form in which huma takes it. The output is
+// opaque to huma: serving builds no schema of it, and huma's Register, which the linker holds once for each pair of types, is there
+// once for each operation. The describer reads the output by reflection.
 type binding struct {
-	// serve registers the operation for serving only: the output is opaque, so no output schema is built.
-	serve func(api huma.API, o huma.Operation)
-	// describe registers the operation with its full schemas, for documents.
-	describe func(api huma.API, o huma.Operation)
+	register func(api huma.API, o huma.Operation)
 }
 
 // nothing is the output that huma sees: results and errors pass it by, in the call.
@@ -52,14 +51,11 @@ func define[I, O any](
 		spec.Status = http.StatusOK
 	}
 	return op.Operation{
-		Spec:   spec,
-		Input:  reflect.TypeFor[I](),
-		Output: reflect.TypeFor[O](),
-		Asks:   question != nil,
-		Binding: &binding{
-			serve:    func(api huma.API, o huma.Operation) { huma.Register(api, o, pass(question, handle)) },
-			describe: func(api huma.API, o huma.Operation) { huma.Register(api, o, handle) },
-		},
+		Spec:    spec,
+		Input:   reflect.TypeFor[I](),
+		Output:  reflect.TypeFor[O](),
+		Asks:    question != nil,
+		Binding: &binding{func(api huma.API, o huma.Operation) { huma.Register(api, o, pass(question, handle)) }},
 	}
 }
 

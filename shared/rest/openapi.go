@@ -37,7 +37,7 @@ func OpenAPI(catalogue *op.Catalogue, options Options) (doc []byte, err error) {
 		if err := checkInput(o.Input); err != nil {
 			return nil, fmt.Errorf("rest: %s: %w", o.Name, err)
 		}
-		b.describe(d, d.operation(&o))
+		b.register(d, d.operation(&o))
 	}
 	raw, err := json.Marshal(d.document)
 	if err != nil {
@@ -129,10 +129,35 @@ func (d *describer) operation(o *op.Operation) huma.Operation {
 			Description: "The workspace to act in; needed when the token reaches several and has no default.",
 		})
 	}
+	h.Responses[strconv.Itoa(o.Status)] = d.success(o)
 	for _, kind := range kindsOf(o) {
 		d.respond(&h, kind)
 	}
 	return h
+}
+
+// success is the reply of an operation that did what it is for: the schema of Body, and the headers.
+func (d *describer) success(o *op.Operation) *huma.Response {
+	registry := d.document.Components.Schemas
+	r := &huma.Response{Description: http.StatusText(o.Status), Headers: map[string]*huma.Param{}}
+	hint := func(field string) string {
+		if o.Output.Name() != "" {
+			return o.Output.Name() + field
+		}
+		return o.Name + "Response"
+	}
+	for _, f := range reflect.VisibleFields(o.Output) {
+		switch {
+		case f.Name == "Body":
+			r.Content = map[string]*huma.MediaType{"application/json": {Schema: huma.SchemaFromField(registry, f, hint(f.Name))}}
+		case f.Tag.Get("header") != "":
+			if reflect.PointerTo(f.Type).Implements(reflect.TypeFor[fmt.Stringer]()) {
+				f.Type = reflect.TypeFor[string]() // it is sent as its text
+			}
+			r.Headers[f.Tag.Get("header")] = &huma.Header{Schema: huma.SchemaFromField(registry, f, hint(f.Name))}
+		}
+	}
+	return r
 }
 
 // kindsOf lists what an operation can answer besides success.

@@ -95,17 +95,35 @@ func (p *replyPlan) write(w http.ResponseWriter, c *call) error {
 			f.Set(reflect.MakeSlice(f.Type(), 0, 0))
 		}
 	}
+	return p.send(w, c, status, v)
+}
+
+// Appender is a body that writes its own JSON: byte for byte what encoding/json writes of it without escaping for HTML, at a
+// third of the cost. It is for long replies; a fuzz target must compare the two.
+type Appender interface {
+	AppendJSON(dst []byte) ([]byte, error)
+}
+
+// witness is a writer that wants to know of which value the bytes are that it gets next: a program that calls the route in
+// process knows more of a value than it could read out of its text.
+type witness interface{ Value(v any) }
+
+func (p *replyPlan) send(w http.ResponseWriter, c *call, status int, output reflect.Value) error {
+	body := output.Field(p.body).Addr().Interface()
 	e := encoders.Get().(*encoder)
-	e.buf.Reset()
-	if err := e.enc.Encode(b.Addr().Interface()); err != nil {
+	text, err := e.encode(body)
+	if err != nil {
 		return fmt.Errorf("encode the reply: %w", err)
 	}
-	c.settle(e.buf.Bytes()[:e.buf.Len()-1], status)
-	p.head(w.Header(), v)
+	c.settle(text, status)
+	p.head(w.Header(), output)
 	w.Header()["Content-Type"] = jsonType
+	if to, ok := w.(witness); ok {
+		to.Value(body)
+	}
 	w.WriteHeader(status)
-	_, _ = w.Write(e.buf.Bytes()[:e.buf.Len()-1]) // without the encoder's newline: a tool returns these very bytes
-	if e.buf.Cap() <= MaxBody {
+	_, _ = w.Write(text)
+	if max(e.buf.Cap(), cap(e.text)) <= MaxBody {
 		encoders.Put(e)
 	}
 	return nil
@@ -141,8 +159,24 @@ var jsonType = []string{"application/json"}
 
 // encoder is a buffer with an encoder on it, kept together for reuse.
 type encoder struct {
-	buf bytes.Buffer
-	enc *json.Encoder
+	buf  bytes.Buffer
+	enc  *json.Encoder
+	text []byte // of an Appender
+}
+
+// encode returns the JSON of a body, which holds until the next call.
+func (e *encoder) encode(body any) (text []byte, err error) {
+	if own, ok := body.(Appender); ok {
+		if text, err = own.AppendJSON(e.text[:0]); err == nil {
+			e.text = text
+		}
+		return text, err //nolint:wrapcheck // send says what was done
+	}
+	e.buf.Reset()
+	if err := e.enc.Encode(body); err != nil {
+		return nil, err //nolint:wrapcheck // the same
+	}
+	return e.buf.Bytes()[:e.buf.Len()-1], nil // without the encoder's newline: a tool returns these very bytes
 }
 
 //nolint:gochecknoglobals // a pool holds no state that anybody could see

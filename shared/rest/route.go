@@ -153,17 +153,19 @@ func (t *route) admit(r *http.Request) (context.Context, error) {
 		}
 		ctx = op.WithCallerAgain(ctx, caller)
 	}
-	role := caller.Role
+	role, w := caller.Role, op.Workspace{}
 	if !t.op.AnyTenant {
-		w, err := tenant(r, caller)
-		if err != nil {
+		var err error
+		if w, err = tenant(r, caller); err != nil {
 			return nil, err
 		}
 		role = w.Role
-		ctx = op.WithTenant(ctx, w)
 	}
-	if t.op.Traced() {
-		ctx = op.WithTrace(ctx, t.api.trace(ctx, t.op.Name))
+	switch traced := t.op.Traced(); {
+	case traced:
+		ctx = op.WithTenant(ctx, w, t)
+	case !t.op.AnyTenant:
+		ctx = op.WithTenant(ctx, w, nil)
 	}
 	if role < t.op.Role {
 		return nil, apperr.New(apperr.Forbidden, "insufficient_role",
@@ -201,13 +203,14 @@ func (t *route) letOut(ctx context.Context, caller *op.Caller) error {
 // closed is after how long a caller may try a gate again that could not tell.
 const closed = 5 * time.Second
 
-// trace is what the audit keeps of a call.
-func (a *API) trace(ctx context.Context, operation string) op.Trace {
-	t := op.Trace{Operation: operation, Request: a.deps.RequestID(ctx)}
-	if a.deps.Source != nil {
-		t.Source = a.deps.Source(ctx)
+// Trace implements op.Tracer.
+func (t *route) Trace(ctx context.Context) op.Trace {
+	d := &t.api.deps
+	trace := op.Trace{Operation: t.op.Name, Request: d.RequestID(ctx)}
+	if d.Source != nil {
+		trace.Source = d.Source(ctx)
 	}
-	return t
+	return trace
 }
 
 // tenant takes the workspace of the header. Two headers are refused: a proxy and this program could read different ones.
@@ -234,7 +237,7 @@ func (t *route) register() {
 		}
 	}()
 	b := newBound(t.op)
-	t.op.Binding.(*binding).serve(b, huma.Operation{
+	t.op.Binding.(*binding).register(b, huma.Operation{
 		OperationID: t.op.Name, Method: t.op.Method, Path: t.op.Path, DefaultStatus: t.op.Status,
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // the body was read before, bounded
 	})

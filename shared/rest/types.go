@@ -70,29 +70,15 @@ type Time struct{ time.Time }
 //nolint:gochecknoglobals // constant; encoding/json only reads it
 var null = []byte("null")
 
-// MarshalJSON writes it. Digit by digit, because a list of mails has a hundred of them and time.AppendFormat reads its layout
-// each time.
+// MarshalJSON writes it.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if t.IsZero() {
 		return null, nil
 	}
-	u := t.UTC()
-	year, month, day := u.Date()
-	if year < 0 || year > 9999 {
-		return nil, fmt.Errorf("rest: year %d can't be written", year)
-	}
-	hour, minute, second := u.Clock()
-	b := []byte(`"2006-01-02T15:04:05.000Z"`)
-	for _, f := range [...]struct{ at, digits, value int }{
-		{1, 4, year}, {6, 2, int(month)}, {9, 2, day}, {12, 2, hour}, {15, 2, minute}, {18, 2, second}, {21, 3, u.Nanosecond() / 1e6},
-	} {
-		for i := f.at + f.digits - 1; i >= f.at; i-- {
-			b[i] = byte('0' + f.value%10)
-			f.value /= 10
-		}
-	}
-	return b, nil
+	return t.AppendJSON(nil)
 }
+
+func yearError(year int) error { return fmt.Errorf("rest: year %d can't be written", year) }
 
 // Schema is a date-time or null.
 func (t Time) Schema(huma.Registry) *huma.Schema {

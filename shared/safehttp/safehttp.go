@@ -68,6 +68,9 @@ type Request struct {
 	Header  http.Header
 	Body    []byte
 	MaxBody int64 // bytes of the answer's body, at least 1
+	// Cut takes of a body what came, up to MaxBody, when it is longer or breaks off: for whoever asks for the status. Time still ends
+	// the exchange.
+	Cut bool
 }
 
 // Response is what came back, whatever the status: a redirect is an answer like any other.
@@ -132,6 +135,9 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, r.MaxBody+1))
+	if r.Cut {
+		return &Response{Status: res.StatusCode, Header: res.Header, Body: body[:min(int64(len(body)), r.MaxBody)]}, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: read the answer: %w", ErrUnreachable, err)
 	}

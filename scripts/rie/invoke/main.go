@@ -1,5 +1,7 @@
 // Command invoke runs a Lambda bootstrap under AWS's Runtime Interface Emulator on free loopback ports, sends it the event
-// that stands on standard input, prints the reply and ends the emulator. It exits with 1 when the invocation failed.
+// that stands on standard input, prints the reply and ends the emulator. It exits with 1 when the invocation failed. With -lines
+// each line of standard input is an event, all go to the same process, each reply is a line, and a failed invocation is one more
+// reply.
 package main
 
 import (
@@ -26,12 +28,13 @@ func main() {
 	rie := flag.String("rie", "", "path of aws-lambda-rie")
 	bootstrap := flag.String("bootstrap", "", "path of the bootstrap")
 	timeout := flag.Duration("timeout", 30*time.Second, "for the whole run")
+	lines := flag.Bool("lines", false, "an event a line")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, *timeout)
 	defer cancel()
-	if err := run(ctx, *rie, *bootstrap, os.Stdin, os.Stdout); err != nil {
+	if err := run(ctx, *rie, *bootstrap, *lines, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "invoke:", err)
 		os.Exit(1)
 	}
@@ -39,7 +42,7 @@ func main() {
 
 var errFailed = errors.New("the invocation failed")
 
-func run(ctx context.Context, rie, bootstrap string, in io.Reader, out io.Writer) error {
+func run(ctx context.Context, rie, bootstrap string, lines bool, in io.Reader, out io.Writer) error {
 	event, err := io.ReadAll(in)
 	if err != nil {
 		return fmt.Errorf("read event: %w", err)
@@ -53,6 +56,9 @@ func run(ctx context.Context, rie, bootstrap string, in io.Reader, out io.Writer
 		return err
 	}
 	defer end()
+	if lines {
+		return each(ctx, addrs[0], event, out)
+	}
 	reply, err := post(ctx, addrs[0], event)
 	if err != nil {
 		return err
@@ -77,6 +83,25 @@ func run(ctx context.Context, rie, bootstrap string, in io.Reader, out io.Writer
 	}
 	if json.Unmarshal(reply, &failure) != nil || failure.ErrorType != "" {
 		return errFailed
+	}
+	return nil
+}
+
+// each sends every line.
+func each(ctx context.Context, addr string, events []byte, out io.Writer) error {
+	for line := range bytes.Lines(events) {
+		reply, err := post(ctx, addr, bytes.TrimSpace(line))
+		if err != nil {
+			return err
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, reply); err != nil {
+			return fmt.Errorf("the reply is not JSON: %w: %.300q", err, reply)
+		}
+		compact.WriteByte('\n')
+		if _, err := out.Write(compact.Bytes()); err != nil {
+			return fmt.Errorf("print reply: %w", err)
+		}
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/emulator"
@@ -33,13 +32,17 @@ func (f *Function) Close() error { return f.close() }
 
 // New makes the function. Log lines go to out; build is the version of the build.
 func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Function, error) {
-	log := jsonlog.ForFunction(out, cfg.AWS.Function)
+	if !cfg.Emulated {
+		aws, err := awsclient.Static(cfg.AWS.Region, cfg.AWS.KeyID, cfg.AWS.KeySecret.Reveal(), cfg.AWS.Session.Reveal())
+		if err != nil {
+			return nil, fmt.Errorf("api: %w", err)
+		}
+		return On(cfg, aws, time.Now, out, build)
+	}
 	if build == "" {
 		build = web.Unreleased
 	}
-	if !cfg.Emulated {
-		return deployed(cfg, log, build)
-	}
+	log := jsonlog.ForFunction(out, cfg.AWS.Function)
 	e, err := emulator.Open(ctx, time.Now)
 	if err != nil {
 		return nil, fmt.Errorf("api: emulate: %w", err)
@@ -57,13 +60,13 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 	return &Function{Handler: lambdaedge.New(handler, lambdaedge.Options{Logger: log, Stream: cfg.Stream}), close: e.Close}, nil
 }
 
-// deployed makes the function on AWS with what Lambda has set.
-func deployed(cfg *config.API, log *slog.Logger, build string) (*Function, error) {
-	aws, err := awsclient.Static(cfg.AWS.Region, cfg.AWS.KeyID, cfg.AWS.KeySecret.Reveal(), cfg.AWS.Session.Reveal())
-	if err != nil {
-		return nil, fmt.Errorf("api: %w", err)
+// On makes the function on an account of AWS, which it asks nothing yet.
+func On(cfg *config.API, aws awsclient.Config, clock func() time.Time, out io.Writer, build string) (*Function, error) {
+	if build == "" {
+		build = web.Unreleased
 	}
-	d, err := deploy(cfg, aws, log, time.Now, build)
+	log := jsonlog.ForFunction(out, cfg.AWS.Function)
+	d, err := deploy(cfg, aws, log, clock, build)
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/signing"
 	"github.com/buzon-mail/buzon/shared/app/vault"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/awsclient"
@@ -45,6 +46,7 @@ type deployment struct {
 	queue  queue.Queue // nil: the worker's schedule sends what is in the outbox, within three minutes
 	vault  *vault.Reader
 	keys   *oauth.KeyRing
+	hooks  *signing.Box
 	log    *slog.Logger
 	clock  func() time.Time
 	build  string
@@ -74,6 +76,9 @@ func deploy(cfg *config.API, aws awsclient.Config, log *slog.Logger, clock func(
 		}
 	}
 	if d.vault, err = vault.New(aws); err != nil {
+		return nil, err
+	}
+	if d.hooks, err = signing.New(aws, cfg.WebhookKey, clock); err != nil {
 		return nil, err
 	}
 	d.keys = oauth.NewKeyRing(d.keySet, clock)
@@ -175,7 +180,7 @@ func (d *deployment) make(ctx context.Context, origin string) (_ http.Handler, e
 	}
 	h, err := web.New(web.Deps{
 		Store: d.store, Blobs: web.Blobs{Opener: d.blobs}, Downloads: web.Downloads{Signer: d.blobs}, Engine: d.engine, Queue: d.queue,
-		Seal: d.seal, Permanent: d.fixed, Keys: d.keys,
+		Seal: d.seal, Permanent: d.fixed, Keys: d.keys, WebhookSecrets: d.hooks,
 		Logger: d.log, Clock: d.clock, Random: rand.Reader, RequestID: requestID,
 	}, web.Options{
 		Origin: origin, AllowedOrigins: d.cfg.AllowedOrigins, PublicDiscover: d.cfg.PublicDiscover,

@@ -18,6 +18,9 @@ type Account struct {
 	AWS   awsclient.Config
 	Names config.AWS
 	Clock func() time.Time
+	// WebhookKey names the secret that seals signing secrets of webhooks, and Origin is the public one: for the worker.
+	WebhookKey config.Secret
+	Origin     string
 }
 
 // Here is the account that the environment names.

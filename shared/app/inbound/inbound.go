@@ -31,8 +31,6 @@ const (
 	// kept, which the bucket's lifecycle removes after 7 days.
 	sesFolder     = "ses/"
 	unknownFolder = "unknown/"
-	// checker is our authserv-id for what SES checked.
-	checker = "ses"
 )
 
 // Engines is what the function stands on.
@@ -89,11 +87,12 @@ func started(e *Engines, err error, clock func() time.Time, log *slog.Logger) (*
 func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Function, error) {
 	intake, err := pipeline.NewIntake(pipeline.IntakeDeps{
 		Recipients: e.Store, Outbox: e.Store, Blobs: e.Blobs, Queue: e.Queue, Logger: log, Clock: clock, Stored: e.Blobs, Holding: e.Store,
+		Senders: e.Store,
 	}, pipeline.IntakeOptions{})
 	if err != nil {
 		return nil, err
 	}
-	m := &mails{intake: intake, blobs: e.Blobs, bucket: e.Bucket, log: log, clock: clock}
+	m := &mails{intake: intake, blobs: e.Blobs, bucket: e.Bucket, log: log}
 	return &Function{close: e.Close, Triggers: lambdaedge.NewTriggers(lambdaedge.TriggerOptions{
 		Message: m.message, Parallel: parallel, Logger: log,
 	})}, nil
@@ -105,7 +104,6 @@ type mails struct {
 	blobs  blob.Store
 	bucket string
 	log    *slog.Logger
-	clock  func() time.Time
 }
 
 // message takes in one mail. Nobody has it but us since SES said yes to its sender, and there is no outbox row yet: whatever
@@ -127,7 +125,7 @@ func (m *mails) take(ctx context.Context, msg lambdaedge.Message) error {
 	if err := m.ours(notice); err != nil {
 		return err
 	}
-	known, unknown, err := m.recipients(ctx, notice.Recipients)
+	known, n, err := m.recipients(ctx, notice)
 	if err != nil {
 		return fmt.Errorf("find the recipients: %w", err)
 	}
@@ -142,8 +140,11 @@ func (m *mails) take(ctx context.Context, msg lambdaedge.Message) error {
 	}
 	m.log.LogAttrs(ctx, slog.LevelInfo, "mail taken", slog.String("message", msg.ID), slog.String("ses", notice.MessageID),
 		slog.Int("recipients", len(known)), slog.Any("intakes", ids), slog.Int("attempt", msg.Attempt))
-	if unknown > 0 { // a metric without their names: an address there would be a metric for each one that a spammer guesses
-		m.log.LogAttrs(ctx, slog.LevelInfo, "recipients unknown", slog.String("ses", notice.MessageID), slog.Int("recipients_unknown", unknown))
+	if n.unknown > 0 { // metrics without their names: an address there would be a metric for each one that a spammer guesses
+		m.log.LogAttrs(ctx, slog.LevelInfo, "recipients unknown", slog.String("ses", notice.MessageID), slog.Int("recipients_unknown", n.unknown))
+	}
+	if n.refused > 0 {
+		m.log.LogAttrs(ctx, slog.LevelInfo, "senders refused", slog.String("ses", notice.MessageID), slog.Int("senders_refused", n.refused))
 	}
 	return nil
 }
@@ -160,31 +161,47 @@ func (m *mails) ours(n lambdaedge.Received) error {
 	return nil
 }
 
-// recipients finds the inboxes of the envelope and counts the addresses that are nobody's.
-func (m *mails) recipients(ctx context.Context, addresses []string) (known []inbox.Recipient, unknown int, err error) {
+// counts are the recipients that get nothing, or not at once.
+type counts struct {
+	unknown int // nobody's
+	refused int // they don't take mail of this sender: it is quarantined there
+}
+
+// recipients finds the inboxes of the envelope. Each asks whether it takes mail of the envelope's sender, as at SMTP's door.
+func (m *mails) recipients(ctx context.Context, notice lambdaedge.Received) (known []inbox.Recipient, n counts, err error) {
 	seen := map[string]bool{}
-	for _, address := range addresses {
+	for _, address := range notice.Recipients {
 		if address = strings.ToLower(address); seen[address] {
 			continue
 		}
 		seen[address] = true
 		r, err := m.intake.Recipient(ctx, address)
-		switch {
-		case apperr.Is(err, apperr.NotFound):
-			unknown++
-		case err != nil:
-			return nil, 0, err
-		default:
-			known = append(known, r)
+		if apperr.Is(err, apperr.NotFound) {
+			n.unknown++
+			continue
 		}
+		if err == nil {
+			r.Door, err = m.intake.Door(ctx, r, notice.Source)
+		}
+		if err != nil {
+			return nil, counts{}, err
+		}
+		if r.Door != "" {
+			n.refused++
+		}
+		known = append(known, r)
 	}
-	return known, unknown, nil
+	return known, n, nil
 }
 
 func stored(n lambdaedge.Received, to []inbox.Recipient) inbox.Stored {
 	s := inbox.Stored{Source: n.Key, Key: n.Key, ReceivedAt: n.At, From: n.Source, Recipients: to}
 	for _, v := range n.Verdicts {
-		s.Authentication = append(s.Authentication, inbox.Authentication{Method: v.Method, Result: v.Result, From: checker})
+		a := inbox.Authentication{Method: v.Method, Result: v.Result, From: inbox.CheckedBySES}
+		if v.Method == "dmarc" {
+			a.Reason = n.Policy
+		}
+		s.Authentication = append(s.Authentication, a)
 	}
 	return s
 }

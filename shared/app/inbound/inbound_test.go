@@ -126,7 +126,7 @@ func TestMailIsTaken(t *testing.T) {
 		t.Errorf("intake %+v", in)
 	}
 	want := []inbox.Authentication{
-		{Method: "spf", Result: "pass", From: "ses"}, {Method: "dkim", Result: "neutral", From: "ses"}, {Method: "dmarc", Result: "pass", From: "ses"},
+		{Method: "spf", Result: "pass", From: "ses"}, {Method: "dkim", Result: "none", From: "ses"}, {Method: "dmarc", Result: "pass", From: "ses"},
 		{Method: "spam", Result: "pass", From: "ses"}, {Method: "virus", Result: "pass", From: "ses"},
 	}
 	if !reflect.DeepEqual(in.Authentication, want) {
@@ -359,5 +359,64 @@ func TestDeployedNeedsItsEnvironment(t *testing.T) {
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSenderAtTheDoor: SES has said yes before anybody can say no, so a mail of a sender that an inbox refuses goes on, marked and
+// counted, and only for that inbox.
+func TestSenderAtTheDoor(t *testing.T) {
+	for name, x := range map[string]struct {
+		policy inbox.SenderPolicy
+		on     inbox.OnUnlisted
+		entry  inbox.AllowedSender
+		want   string
+	}{
+		"nobody listed":      {},
+		"blocked":            {entry: inbox.AllowedSender{Kind: inbox.KindDomain, Value: "cliente.example", Effect: inbox.EffectBlock}, want: inbox.HeldBlocked},
+		"another is blocked": {entry: inbox.AllowedSender{Kind: inbox.KindDomain, Value: "rotulos.example", Effect: inbox.EffectBlock}},
+		"not listed":         {policy: inbox.PolicyListed, on: inbox.UnlistedReject, want: inbox.HeldUnlisted},
+		"not listed, label":  {policy: inbox.PolicyListed, on: inbox.UnlistedLabel},
+		"listed, reject":     {policy: inbox.PolicyListed, on: inbox.UnlistedReject, entry: inbox.AllowedSender{Kind: inbox.KindDomain, Value: "cliente.example", Effect: inbox.EffectAllow}},
+		"another listed":     {policy: inbox.PolicyListed, on: inbox.UnlistedReject, entry: inbox.AllowedSender{Kind: inbox.KindDomain, Value: "rotulos.example", Effect: inbox.EffectAllow}, want: inbox.HeldUnlisted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			r, err := w.Store.Recipient(t.Context(), "facturas@acme.test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Store.UpdateInbox(t.Context(), r.Workspace, r.Inbox, inbox.Act{}, func(in *inbox.Inbox) error {
+				in.SenderPolicy, in.OnUnlisted = x.policy, x.on
+				in.Version++
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if e := x.entry; e.Kind != "" {
+				id := inbox.SenderID(r.Workspace, r.Inbox, e.Kind, e.Value)
+				if _, err := w.Store.UpdateSender(t.Context(), r.Workspace, r.Inbox, id, inbox.Act{}, func(s *inbox.AllowedSender) error {
+					*s = e
+					s.ID, s.Workspace, s.Inbox, s.Require, s.Version = id, r.Workspace, r.Inbox, inbox.RequireDMARC, 1
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if failed := w.serve(eventFile(t, "ses-inbound-many-recipients")); len(failed) != 0 {
+				t.Fatalf("failed %q: %s", failed, w.log)
+			}
+			for _, d := range w.intakes()[0].Recipients {
+				want := ""
+				if d.Inbox == r.Inbox {
+					want = x.want
+				}
+				if d.Door != want {
+					t.Errorf("%s: %q, want %q", d.Address, d.Door, want)
+				}
+			}
+			if counted := strings.Contains(w.log.String(), `"senders_refused":1`); counted != (x.want != "") {
+				t.Errorf("counted %v: %s", counted, w.log)
+			}
+		})
 	}
 }

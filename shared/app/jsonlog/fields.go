@@ -22,7 +22,7 @@ func Allowed(name string) bool {
 		"error", "cause", "kind", "code", "panic", "stack", "reason", "why", dropped,
 		// a job, a mail, a delivery
 		"job", "message", "attempt", "ses", "intake", "intakes", "email", "inbox", "workspace", "outcome", "bytes", "key",
-		"recipients", "recipients_unknown", "reply", "count", "rows", "resent", "released", "webhook", "delivery", "deliveries", "status", "ms", "template",
+		"recipients", "recipients_unknown", "senders_refused", "reply", "count", "rows", "resent", "released", "webhook", "delivery", "deliveries", "status", "ms", "template",
 		// who did what to whom, of the authorization server
 		"event", "person", "organization", "service", "by":
 		return true

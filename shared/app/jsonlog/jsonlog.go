@@ -10,7 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
-	"unicode/utf8"
+
+	"github.com/buzon-mail/buzon/shared/jsonwalk"
 )
 
 // New is a logger that writes to out, from level Info on, the fields that are Allowed. It is safe for concurrent use; each line is
@@ -219,10 +220,8 @@ func appendValue(b []byte, v slog.Value) ([]byte, bool) {
 
 // appendText is false for a text that needs escapes: it could end the line or its own string.
 func appendText(b []byte, s string) ([]byte, bool) {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
-			return b, false
-		}
+	if jsonwalk.Plain(s, 0) < len(s) {
+		return b, false
 	}
 	b = append(b, '"')
 	b = append(b, s...)

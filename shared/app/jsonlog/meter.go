@@ -43,6 +43,7 @@ const (
 	mailsFailed
 	jobsUnfinished
 	unknownRecipients
+	refusedSenders
 	deliveries
 	deliveriesFailed
 	counters
@@ -51,15 +52,15 @@ const (
 // name is the metric's.
 func (c counter) name() string {
 	return [counters]string{
-		"MailsTaken", "MailsProcessed", "MailsFailed", "JobsUnfinished", "UnknownRecipients", "Deliveries", "DeliveriesFailed",
+		"MailsTaken", "MailsProcessed", "MailsFailed", "JobsUnfinished", "UnknownRecipients", "RefusedSenders", "Deliveries", "DeliveriesFailed",
 	}[c]
 }
 
 // line is what the metrics need of a log line.
 type line struct {
-	method, door, kind, outcome string
-	status, us, unknown         int64
-	isError                     bool
+	method, door, kind, outcome  string
+	status, us, unknown, refused int64
+	isError                      bool
 }
 
 func (l *line) read(a *slog.Attr) {
@@ -78,6 +79,8 @@ func (l *line) read(a *slog.Attr) {
 		l.us = integer(a.Value)
 	case "recipients_unknown":
 		l.unknown = integer(a.Value)
+	case "senders_refused":
+		l.refused = integer(a.Value)
 	case "is_error":
 		l.isError = a.Value.Kind() == slog.KindBool && a.Value.Bool()
 	}
@@ -93,7 +96,7 @@ func integer(v slog.Value) int64 {
 // add counts a line, and reports whether it is time to write. The writer's lock is held, as for everything here.
 func (m *meter) add(at time.Time, message string, attrs []slog.Attr) (due bool) {
 	switch message {
-	case "mcp request", "request", "mail taken", "pipeline: mail", "job not finished", "pipeline: job not finished", "recipients unknown", "webhook: attempt":
+	case "mcp request", "request", "mail taken", "pipeline: mail", "job not finished", "pipeline: job not finished", "recipients unknown", "senders refused", "webhook: attempt":
 	default:
 		return false
 	}
@@ -115,6 +118,8 @@ func (m *meter) add(at time.Time, message string, attrs []slog.Attr) (due bool) 
 		}
 	case "recipients unknown":
 		m.counts[unknownRecipients] += l.unknown
+	case "senders refused":
+		m.counts[refusedSenders] += l.refused
 	case "webhook: attempt":
 		m.counts[deliveries]++
 		if l.outcome != "succeeded" {

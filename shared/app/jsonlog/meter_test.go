@@ -148,6 +148,7 @@ func TestMetrics(t *testing.T) {
 	m.log(t, "pipeline: mail", slog.String("outcome", "failed"))
 	m.log(t, "mail taken", slog.Int("recipients", 2))
 	m.log(t, "recipients unknown", slog.Int("recipients_unknown", 3))
+	m.log(t, "senders refused", slog.Int("senders_refused", 2))
 	m.log(t, "job not finished", slog.String("job", "x"))
 	m.log(t, "webhook: attempt", slog.String("outcome", "succeeded"))
 	m.log(t, "webhook: attempt", slog.String("outcome", "pending"))
@@ -162,7 +163,7 @@ func TestMetrics(t *testing.T) {
 		`tools/list Requests=2 Faults=<nil> ToolErrors=<nil> AuthFailures=1 Latency=[50 50]`,
 		`rest Requests=1 Faults=1 ToolErrors=<nil> AuthFailures=<nil> Latency=[70]`,
 		`ping Requests=1 Faults=<nil> ToolErrors=<nil> AuthFailures=<nil> Latency=[1]`,
-		`MailsTaken=1 MailsProcessed=2 MailsFailed=1 JobsUnfinished=1 UnknownRecipients=3 Deliveries=2 DeliveriesFailed=1`,
+		`MailsTaken=1 MailsProcessed=2 MailsFailed=1 JobsUnfinished=1 UnknownRecipients=3 RefusedSenders=2 Deliveries=2 DeliveriesFailed=1`,
 	}
 	var got []string
 	for _, l := range m.metrics(t) {

@@ -48,33 +48,46 @@ type RotateReply struct {
 	Keys    int       `json:"keys_published"`
 }
 
-// RotateKeys lets the next key of access tokens sign. Every process reads the file again within five minutes; the next key
+// RotateKeys lets the next key of access tokens sign. Every process reads the set again within five minutes; the next key
 // was published for ten, so none meets a token that it can't verify.
-func (a *admin) RotateKeys(context.Context, struct{}) (RotateReply, error) {
+func (a *admin) RotateKeys(ctx context.Context, _ struct{}) (RotateReply, error) {
 	a.rotating.Lock()
 	defer a.rotating.Unlock()
-	path := filepath.Join(a.dir, keysFile)
-	text, err := os.ReadFile(path) //nolint:gosec // a fixed name in the data folder
-	if err != nil {
-		return RotateReply{}, fmt.Errorf("read %s: %w", keysFile, err)
-	}
-	set, err := oauth.ParseKeySet(text)
-	if err != nil {
-		return RotateReply{}, fmt.Errorf("%s: %w", keysFile, err)
-	}
 	now := a.clock().UTC()
-	next, err := set.Rotate(rand.Reader, now)
-	if errors.Is(err, oauth.ErrRotateTooSoon) {
-		return RotateReply{}, apperr.New(apperr.Conflict, "too_soon", "It is too soon to rotate: a key is published for 10 minutes before it signs, "+
-			"and verifies for an hour after.", "Try again in an hour.").Because(err)
-	}
+	err := a.changeKeys(ctx, func(text []byte) ([]byte, error) {
+		set, err := oauth.ParseKeySet(text)
+		if err != nil {
+			return nil, fmt.Errorf("the key set: %w", err)
+		}
+		next, err := set.Rotate(rand.Reader, now)
+		if errors.Is(err, oauth.ErrRotateTooSoon) {
+			return nil, apperr.New(apperr.Conflict, "too_soon", "It is too soon to rotate: a key is published for 10 minutes before it signs, "+
+				"and verifies for an hour after.", "Try again in an hour.").Because(err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("rotate: %w", err)
+		}
+		return next.Secret()
+	})
 	if err != nil {
-		return RotateReply{}, fmt.Errorf("rotate: %w", err)
+		return RotateReply{}, err
 	}
-	if text, err = next.Secret(); err != nil {
-		return RotateReply{}, fmt.Errorf("rotate: %w", err)
+	return RotateReply{Rotated: now, Keys: 3}, nil
+}
+
+// keyFile changes the key set in the data folder.
+func keyFile(dir string) func(ctx context.Context, change func([]byte) ([]byte, error)) error {
+	return func(_ context.Context, change func([]byte) ([]byte, error)) error {
+		path := filepath.Join(dir, keysFile)
+		text, err := os.ReadFile(path) //nolint:gosec // a fixed name in the data folder
+		if err != nil {
+			return fmt.Errorf("read %s: %w", keysFile, err)
+		}
+		if text, err = change(text); err != nil {
+			return err
+		}
+		return replace(path, text)
 	}
-	return RotateReply{Rotated: now, Keys: 3}, replace(path, text)
 }
 
 // replace puts a secret's new text in place of the old one: a crash leaves one of the two, whole.
@@ -138,8 +151,12 @@ func (a *admin) CreateService(ctx context.Context, r ServiceRequest) (ServiceRep
 	if account.Workspace, err = a.workspaceOf(ctx, o.ID, r.Workspace); err != nil {
 		return ServiceReply{}, err
 	}
-	made, secret, err := a.api.OAuth.CreateServiceAccount(ctx, account)
-	return ServiceReply{ServiceAccount: made, Secret: secret, Token: a.api.OAuth.Issuer + oauth.TokenPath}, err
+	server, err := a.server()
+	if err != nil {
+		return ServiceReply{}, err
+	}
+	made, secret, err := server.CreateServiceAccount(ctx, account)
+	return ServiceReply{ServiceAccount: made, Secret: secret, Token: server.Issuer + oauth.TokenPath}, err
 }
 
 func (a *admin) workspaceOf(ctx context.Context, org, ref string) (string, error) {
@@ -164,14 +181,22 @@ func (a *admin) ListServices(ctx context.Context, r struct{ Organization string 
 	if err != nil {
 		return nil, err
 	}
-	all, err := a.api.OAuth.ServiceAccounts(ctx, o.ID)
+	server, err := a.server()
+	if err != nil {
+		return nil, err
+	}
+	all, err := server.ServiceAccounts(ctx, o.ID)
 	return append([]oauth.ServiceAccount{}, all...), err
 }
 
 // RevokeService ends a service account.
 func (a *admin) RevokeService(ctx context.Context, r struct{ ID string }) (oauth.ServiceAccount, error) {
-	if err := a.api.OAuth.RevokeServiceAccount(ctx, r.ID); err != nil {
+	server, err := a.server()
+	if err != nil {
 		return oauth.ServiceAccount{}, err
 	}
-	return a.api.OAuth.ServiceAccount(ctx, r.ID)
+	if err := server.RevokeServiceAccount(ctx, r.ID); err != nil {
+		return oauth.ServiceAccount{}, err
+	}
+	return server.ServiceAccount(ctx, r.ID)
 }

@@ -18,8 +18,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/announce"
 	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
+	"github.com/buzon-mail/buzon/shared/app/telling"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/blob/dir"
 	"github.com/buzon-mail/buzon/shared/config"
@@ -66,6 +68,7 @@ type Service struct {
 	keys   *oauth.KeyRing
 	intake *pipeline.Intake
 	worker *pipeline.Worker
+	hooks  *telling.Hooks
 	admin  *admin
 
 	origin string
@@ -118,6 +121,7 @@ func (s *Service) open() (err error) {
 	if s.queue, err = queue.New(s.engine, "mail", queue.Options{Clock: clock}); err != nil {
 		return err
 	}
+	s.store = s.store.Announcing(announce.To(s.queue, s.log))
 	return s.wire(s.cfg.Origin(configured(s.cfg.HTTPAddr)))
 }
 
@@ -144,7 +148,7 @@ func (s *Service) wire(origin string) (err error) {
 		Engine: s.engine, Seal: s.seal, Permanent: s.fixed,
 		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader, Fetcher: s.opts.Fetcher,
 	}, web.Options{
-		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, PublicDiscover: s.cfg.PublicDiscover,
+		Origin: origin, AllowedOrigins: s.cfg.AllowedOrigins, LocalHosts: true, LoopbackReceivers: s.cfg.Loopback(), PublicDiscover: s.cfg.PublicDiscover,
 		PerMinute: s.cfg.Rates.PerMinute, OutwardMinute: s.cfg.Rates.OutwardPerMinute, MaxWaits: s.cfg.Waits, Version: s.version,
 		Upstream: provider(s.cfg.Upstream),
 	})
@@ -153,15 +157,18 @@ func (s *Service) wire(origin string) (err error) {
 	}
 	s.admin = &admin{
 		dir: s.cfg.DataDir, engine: s.engine, store: s.store, api: s.api, clock: s.opts.Clock, loopback: s.cfg.Loopback(),
-		signInLink: s.api.OAuth.SignInLink,
+		signInLink: s.api.OAuth.SignInLink, changeKeys: keyFile(s.cfg.DataDir), server: func() (*oauth.Server, error) { return s.api.OAuth, nil },
 	}
 	return s.pipeline()
 }
 
 func (s *Service) pipeline() (err error) {
+	if err := s.webhooks(); err != nil {
+		return err
+	}
 	s.intake, err = pipeline.NewIntake(pipeline.IntakeDeps{
 		Recipients: s.store, Outbox: s.store, Blobs: s.blobs, Queue: s.queue, Logger: s.log, Clock: s.opts.Clock,
-		Senders: s.store,
+		Senders: s.store, Rejected: s.hooks.Rejected,
 	}, pipeline.IntakeOptions{})
 	if err != nil {
 		return err
@@ -170,11 +177,13 @@ func (s *Service) pipeline() (err error) {
 	if err != nil {
 		return err
 	}
-	s.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
+	deps := pipeline.WorkerDeps{
 		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: parsing.Mail(mail.Limits{}),
 		Logger: s.log, Clock: s.opts.Clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: s.store,
 		Jobs: s.store, Reprocess: s.store, Authority: authority.New(s.store, s.engine, s.store),
-	}, pipeline.WorkerOptions{})
+	}
+	s.hooks.Join(&deps)
+	s.worker, err = pipeline.NewWorker(deps, pipeline.WorkerOptions{})
 	return err
 }
 
@@ -271,6 +280,7 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	worker := make(chan error, 1)
 	var sweeper sync.WaitGroup
 	sweeper.Go(func() { s.sweep(work) })
+	sweeper.Go(func() { s.tellDue(work) })
 	go func() { worker <- runner.Run(work) }()
 	verbs := s.admin.serveAdmin(adminListener)
 	go func() { failures <- serving("HTTP", site.Serve(stallListener{s.http})) }()

@@ -31,7 +31,11 @@ type admin struct {
 	loopback bool // tokens are minted for a loopback issuer only
 	// signInLink makes a one-time link for a person.
 	signInLink func(ctx context.Context, person string) (address string, expires time.Time, err error)
-	rotating   sync.Mutex // one rotation at a time
+	// changeKeys puts what change makes of the stored key set in its place.
+	changeKeys func(ctx context.Context, change func(text []byte) ([]byte, error)) error
+	// server is the authorization server, for its service accounts.
+	server   func() (*oauth.Server, error)
+	rotating sync.Mutex // one rotation at a time in this process
 }
 
 // OrganizationRequest asks for an organization with its first workspace and owner.

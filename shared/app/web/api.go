@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/announce"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxmcp"
 	"github.com/buzon-mail/buzon/shared/inboxops"
@@ -46,12 +47,14 @@ type Deps struct {
 	Seal      *seal.Keyring // what travels for a day at most
 	Permanent *seal.Keyring // what clients keep; not rotated
 	Keys      *oauth.KeyRing
-	Logger    *slog.Logger
-	Clock     func() time.Time
-	Random    io.Reader
-	Fetcher   oauth.Fetcher                // of clients' documents; the network's when nil
-	Transport http.RoundTripper            // to the provider where people may sign in; the standard one when nil
-	RequestID func(context.Context) string // the platform's; nil: none
+	// WebhookSecrets seals signing secrets of webhooks for the worker; nil: Permanent does, which the worker then has too.
+	WebhookSecrets inbox.Sealer
+	Logger         *slog.Logger
+	Clock          func() time.Time
+	Random         io.Reader
+	Fetcher        oauth.Fetcher                // of clients' documents; the network's when nil
+	Transport      http.RoundTripper            // to the provider where people may sign in; the standard one when nil
+	RequestID      func(context.Context) string // the platform's; nil: none
 }
 
 // Options is how the service presents itself and whom it lets in.
@@ -62,13 +65,15 @@ type Options struct {
 	Development    bool   // accept the published development key: emulation only
 	AllowedOrigins []string
 	LocalHosts     bool // a local process
-	PublicDiscover bool
-	PerMinute      int              // requests a grant; 0: not limited
-	MaxWaits       int              // calls that may wait for mail at once; 0: the domain's default
-	OutwardMinute  int              // of them, operations that let something out; 0: not limited
-	SharedLimits   bool             // several instances serve: they count in Engine, and not each for itself
-	Version        string           // of the build
-	Upstream       *upstream.Config // where people may sign in too; nil: nowhere
+	// LoopbackReceivers lets webhooks name localhost: only where nobody beyond this machine reaches the service.
+	LoopbackReceivers bool
+	PublicDiscover    bool
+	PerMinute         int              // requests a grant; 0: not limited
+	MaxWaits          int              // calls that may wait for mail at once; 0: the domain's default
+	OutwardMinute     int              // of them, operations that let something out; 0: not limited
+	SharedLimits      bool             // several instances serve: they count in Engine, and not each for itself
+	Version           string           // of the build
+	Upstream          *upstream.Config // where people may sign in too; nil: nowhere
 }
 
 // API is the service's HTTP side.
@@ -92,6 +97,9 @@ func New(d Deps, o Options) (*API, error) {
 	}
 	if o.Audience == "" {
 		o.Audience = o.Origin + "/mcp"
+	}
+	if d.Queue != nil {
+		d.Store = d.Store.Announcing(announce.To(d.Queue, d.Logger))
 	}
 	b := &builder{Deps: d, Options: o, ids: &identified{platform: d.RequestID, random: d.Random}}
 	return b.build()
@@ -140,9 +148,11 @@ func (b *builder) domain() error {
 	}
 	services, err := inboxops.NewServices(inbox.Deps{
 		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
-		Organizations: b.Store, Members: b.Store, Keys: b.Store, SignIns: signIns{b}, SecretPages: secretPages{b},
+		Organizations: b.Store, Members: b.Store, Keys: b.Store, SignIns: signIns{b},
 		Threads: b.Store, Work: b.Store, Waiting: b.Store, Usage: b.Store, Rates: rates{b}, MaxWaits: b.MaxWaits,
-		Jobs: b.Store, JobQueue: jobs, Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
+		Webhooks: b.Store, Deliveries: b.Store, WebhookSecrets: b.webhookSecrets(), SecretPages: secretPages{b},
+		Receivers: safehttp.New(safehttp.Options{Loopback: b.LoopbackReceivers}),
+		Jobs:      b.Store, JobQueue: jobs, Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
 		return fmt.Errorf("web: %w", err)
@@ -231,7 +241,7 @@ func (b *builder) mcp(routes *rest.API) (*mcp.Server, error) {
 		return nil, fmt.Errorf("web: %w", err)
 	}
 	offers, err := inboxmcp.New(tools, inboxmcp.Options{
-		UntrustedMetaKey: untrustedMetaKey, PerMinute: b.PerMinute, OutwardMinute: b.OutwardMinute,
+		UntrustedMetaKey: untrustedMetaKey, PerMinute: b.PerMinute, OutwardMinute: b.OutwardMinute, Now: b.Clock,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("web: %w", err)

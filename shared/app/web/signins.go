@@ -8,21 +8,10 @@ import (
 	"github.com/buzon-mail/buzon/shared/oauth"
 )
 
-// secretPages are the authorization server's, which is made after the services that use them.
-type secretPages struct{ b *builder }
-
-// signIns are the authorization server's too.
+// signIns are the authorization server's, which is made after the services that use them.
 type signIns struct{ b *builder }
 
-var (
-	_ inbox.SecretPages = secretPages{}
-	_ inbox.SignIns     = signIns{}
-)
-
-// Keep holds a secret for a person.
-func (p secretPages) Keep(ctx context.Context, person, what, secret string) (string, time.Time, error) {
-	return p.b.oauth.KeepSecret(ctx, person, what, secret)
-}
+var _ inbox.SignIns = signIns{}
 
 // Disconnect ends a person's grants.
 func (s signIns) Disconnect(ctx context.Context, _, person string, by inbox.AuditActor) error {

@@ -1,9 +1,13 @@
 package worker
 
 import (
+	"context"
+
 	"github.com/buzon-mail/buzon/shared/app/deployed"
 	"github.com/buzon-mail/buzon/shared/app/deployed/jobqueue"
+	"github.com/buzon-mail/buzon/shared/app/signing"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
+	"github.com/buzon-mail/buzon/shared/webhook"
 )
 
 // enginesOf stands the function on what an account names.
@@ -24,5 +28,10 @@ func enginesOf(a deployed.Account) (*Engines, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engines{Store: store, Rows: engine, Blobs: blobs, Queue: queue, Source: queue, Close: func() error { return nil }}, nil
+	box, err := signing.New(a.AWS, a.WebhookKey, a.Clock)
+	if err != nil {
+		return nil, err
+	}
+	secrets := func(ctx context.Context) (webhook.Secrets, error) { return box.Sealer(ctx) }
+	return &Engines{Secrets: secrets, Origin: a.Origin, Store: store, Rows: engine, Blobs: blobs, Queue: queue, Source: queue, Close: func() error { return nil }}, nil
 }

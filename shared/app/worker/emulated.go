@@ -10,6 +10,7 @@ import (
 
 	"github.com/buzon-mail/buzon/shared/app/emulator"
 	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/webhook"
 )
 
 // What waits for the emulated function: the mail that events/sqs-jobs.json names.
@@ -30,7 +31,11 @@ func emulated(ctx context.Context, clock func() time.Time) (*Engines, error) {
 	if err := waiting(ctx, e); err != nil {
 		return nil, fmt.Errorf("%w (and closing: %w)", err, e.Close())
 	}
-	return &Engines{Store: e.Store, Rows: e.Engine, Blobs: e.Blobs, Queue: e.Queue, Source: e.Queue, Close: e.Close}, nil
+	box := e.Seal.Purpose(inbox.WebhookSecretPurpose)
+	return &Engines{
+		Secrets: func(context.Context) (webhook.Secrets, error) { return box, nil }, Origin: e.Origin,
+		Store: e.Store, Rows: e.Engine, Blobs: e.Blobs, Queue: e.Queue, Source: e.Queue, Close: e.Close,
+	}, nil
 }
 
 func waiting(ctx context.Context, e *emulator.Emulation) error {

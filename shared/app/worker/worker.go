@@ -10,9 +10,11 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/app/announce"
 	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/deployed"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
+	"github.com/buzon-mail/buzon/shared/app/telling"
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
@@ -24,12 +26,15 @@ import (
 	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 	"github.com/buzon-mail/buzon/shared/queue"
 	sqsqueue "github.com/buzon-mail/buzon/shared/queue/sqs"
+	"github.com/buzon-mail/buzon/shared/webhook"
 )
 
 const (
 	// parallel is the mails of a batch that are at once in work. They wait for the store more than they compute; the memory for
 	// their raw bytes is bounded by the pipeline.
 	parallel = 8
+	// parallelSent is the deliveries to webhooks among them: receivers may be slow, and mail goes on meanwhile.
+	parallelSent = 5
 	// parseTimeout leaves, of a function's 29 seconds, time to store what came of it.
 	parseTimeout = 15 * time.Second
 	// visibility is how long SQS hides a message that was given out (template.yaml, six times the function's timeout): an outbox
@@ -46,7 +51,10 @@ type Engines struct {
 	Blobs  pipeline.Blobs
 	Queue  queue.Queue
 	Source Retrier
-	Close  func() error
+	// Secrets opens signing secrets of webhooks; Origin is what webhooks are told of the API.
+	Secrets func(context.Context) (webhook.Secrets, error)
+	Origin  string
+	Close   func() error
 }
 
 // Retrier gives a message back to the queue before its time; queue.Source does.
@@ -73,6 +81,7 @@ func New(ctx context.Context, cfg *config.Worker, out io.Writer) (*Function, err
 		if err != nil {
 			return nil, fmt.Errorf("worker: %w", err)
 		}
+		a.WebhookKey, a.Origin = cfg.WebhookKey, cfg.PublicURL
 		return On(a, out)
 	}
 	e, err := emulated(ctx, time.Now)
@@ -97,11 +106,19 @@ func started(e *Engines, err error, clock func() time.Time, log *slog.Logger) (*
 }
 
 func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Function, error) {
-	worker, err := pipeline.NewWorker(pipeline.WorkerDeps{
+	e.Store = e.Store.Announcing(announce.To(e.Queue, log))
+	hooks, err := telling.New(telling.Deps{Store: e.Store, Queue: e.Queue, Secrets: e.Secrets, Logger: log, Clock: clock},
+		telling.Options{Origin: e.Origin, Parallel: parallelSent})
+	if err != nil {
+		return nil, err
+	}
+	deps := pipeline.WorkerDeps{
 		Outbox: e.Store, Mails: e.Store, Blobs: e.Blobs, Queue: e.Queue, Parse: parsing.Mail(mail.Limits{}), Logger: log, Clock: clock,
 		Authenticate: parsing.Senders(nil), SameOrganization: mailauth.SameOrganization, Senders: e.Store,
 		Jobs: e.Store, Reprocess: e.Store, Authority: authority.New(e.Store, e.Rows, e.Store),
-	}, pipeline.WorkerOptions{ParseTimeout: parseTimeout})
+	}
+	hooks.Join(&deps)
+	worker, err := pipeline.NewWorker(deps, pipeline.WorkerOptions{ParseTimeout: parseTimeout})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +135,7 @@ func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Functio
 		Tick: func(ctx context.Context, _ lambdaedge.Tick) error {
 			ticks <- struct{}{}
 			defer func() { <-ticks }()
-			return due.Run(ctx)
+			return errors.Join(due.Run(ctx), hooks.Due.Run(ctx))
 		},
 	})}, nil
 }

@@ -77,7 +77,8 @@ var words = map[string]uint16{
 // token is a word of the text.
 type token struct {
 	text  string
-	class uint16
+	class uint16 // once known; see classed
+	known bool
 	line  int32
 	colon bool // a colon, equals sign or "is" stands behind it
 	alone bool // the only word of its line
@@ -95,14 +96,14 @@ func All(subject, text string) []Code {
 		text = text[:maxText]
 	}
 	subject, text = asciiDigits(subject), asciiDigits(text)
-	if !strings.ContainsAny(subject, "0123456789") && !strings.ContainsAny(text, "0123456789") {
+	if !hasDigit(subject) && !hasDigit(text) {
 		return nil // no candidate is without a digit
 	}
 	tokens := tokenize(make([]token, 0, (len(subject)+len(text))/5+8), subject, 0)
 	inSubject := len(tokens)
 	var about uint16
-	for _, t := range tokens {
-		about |= t.class
+	for i := range tokens {
+		about |= tokens[i].classed()
 	}
 	tokens = tokenize(tokens, text, 1)
 	var found []Code
@@ -124,6 +125,9 @@ func All(subject, text string) []Code {
 // asciiDigits writes the decimal digits of any script in ASCII, as 482913 for its full-width form. Unicode assigns them in
 // ascending blocks of ten (chapter 4.6), so every range of Nd starts with a zero.
 func asciiDigits(s string) string {
+	if isASCII(s) {
+		return s
+	}
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 || !unicode.IsDigit(r) {
 			return r
@@ -179,10 +183,10 @@ func judge(tokens []token, i int, subject bool, about uint16) Code {
 			continue
 		}
 		if d := j - i; d >= -4 && d <= 5 && apart >= -1 {
-			close |= t.class
+			close |= t.classed()
 		}
 		if j < i || apart == 0 {
-			near |= t.class
+			near |= t.classed()
 		}
 	}
 	positive := near | about&^wordNegative
@@ -233,6 +237,9 @@ func kind(near, about uint16) CodeKind {
 // candidate reads the code at token i and how much its form alone says.
 func candidate(tokens []token, i int) (string, float64) {
 	s := tokens[i].text
+	if !hasDigit(s) {
+		return "", 0
+	}
 	if head, tail, ok := strings.Cut(s, "-"); ok && len(head) == 1 && digits(tail) {
 		return s, 0.1 // G-123456
 	}
@@ -287,6 +294,24 @@ func digitCode(tokens []token, i int) (string, float64) {
 	}
 }
 
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+func hasDigit(s string) bool {
+	for i := range len(s) {
+		if s[i] >= '0' && s[i] <= '9' {
+			return true
+		}
+	}
+	return false
+}
+
 func digits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
@@ -313,7 +338,7 @@ func tokenize(out []token, text string, line int32) []token {
 				}
 				continue
 			}
-			t := token{text: trimmed, line: line, class: classOf(trimmed)}
+			t := token{text: trimmed, line: line}
 			t.colon = strings.HasSuffix(f, ":") || strings.HasSuffix(f, "=") || trimmed == "is" || trimmed == "es" || trimmed == "est"
 			out = append(out, t)
 		}
@@ -340,6 +365,14 @@ func plainEdge(c byte) bool {
 // edge reports punctuation around a word. A currency sign, plus or hash stays: 120€, +34 and #12345 are no codes.
 func edge(r rune) bool {
 	return strings.ContainsRune(".,:;!?()[]{}<>\"'*_|`=-–—«»“”‘’¡¿>", r) || unicode.IsSpace(r)
+}
+
+// classed is the word's class, looked up when a candidate near it asks: most words of a mail have none near.
+func (t *token) classed() uint16 {
+	if !t.known && t.text != "" {
+		t.class, t.known = classOf(t.text), true
+	}
+	return t.class
 }
 
 func classOf(w string) uint16 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 	"github.com/buzon-mail/buzon/shared/queue"
 	"github.com/buzon-mail/buzon/shared/queue/queuetest"
 	sqsqueue "github.com/buzon-mail/buzon/shared/queue/sqs"
+	"github.com/buzon-mail/buzon/shared/testkit/faults"
+	"github.com/buzon-mail/buzon/shared/testkit/standin"
 )
 
 // What make awstest sets: an endpoint of SQS to test against, and the file by which its clock is put forward.
@@ -34,6 +37,35 @@ func at(endpoint string) awsclient.Config {
 			return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret"}, nil
 		}),
 	}
+}
+
+// clock is put forward by the tests.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration // guarded by mu
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func TestContract(t *testing.T) {
+	queuetest.Run(t, func(t *testing.T) queuetest.Harness {
+		c := &clock{}
+		cfg := at("http://sqs.test")
+		cfg.HTTP = &faults.Client{Server: standin.NewSQS(c.now, queue.MaxAttempts, map[string]string{url: deadURL})}
+		q, err := sqsqueue.New(sqsqueue.Options{AWS: cfg, URL: url, DeadURL: deadURL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return queuetest.Harness{Queue: q, Source: q, Dead: q, Pass: func(d time.Duration) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.ahead += d
+		}}
+	})
 }
 
 func TestContractOnStandIn(t *testing.T) {

@@ -216,6 +216,7 @@ func (e *Engine) Get(ctx context.Context, key store.Key) (store.Item, error) {
 	if store.Expired(row.expires, e.clock().Unix()) {
 		return store.Item{}, store.ErrNotFound
 	}
+	row.data = append([]byte(nil), row.data...)
 	return row.item(key), nil
 }
 

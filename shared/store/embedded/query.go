@@ -3,6 +3,7 @@ package embedded
 import (
 	"bytes"
 	"context"
+	"strings"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -95,6 +96,7 @@ const pageRoom = 32
 // page reads until the limit, the bound on reads or on bytes, or the end.
 func (s *scan) page(q store.Query, now int64) (store.Page, error) {
 	var page store.Page
+	var kept keeper
 	size := 0
 	for reads := 0; s.key != nil; s.next() {
 		if len(page.Items) == q.Limit || reads == store.MaxReads*q.Limit || size >= store.MaxPageSize {
@@ -106,15 +108,53 @@ func (s *scan) page(q store.Query, now int64) (store.Page, error) {
 		}
 		reads++
 		size += len(s.key) + len(s.value)
-		sort := string(s.key[len(s.prefix):])
+		sort := kept.sort(s.key[len(s.prefix):], q.Limit)
 		if !store.Expired(r.expires, now) {
 			if page.Items == nil {
 				page.Items = make([]store.Item, 0, min(q.Limit, pageRoom))
 			}
+			r.data = kept.data(r.data, q.Limit)
 			page.Items = append(page.Items, r.item(store.Key{Table: q.Table, Partition: q.Partition, Sort: sort}))
 		}
 		page.Next = sort
 	}
 	page.Next = ""
 	return page, nil
+}
+
+// keeper copies the rows of a page out of the file's mapping, many into one piece of memory: an allocation for each key and
+// each row was a tenth of the cost of a list. The rows of a page live and die together.
+type keeper struct {
+	sorts strings.Builder
+	rows  []byte
+}
+
+// pieceRow bounds, in bytes, the rows and keys that share a piece: with larger ones an allocation costs little beside the copy, and
+// the next may be of another size altogether.
+const pieceRow = 1 << 10
+
+// room guesses what a page takes whose rows are like the first. Much too much would cost more than it saves.
+func room(size, limit int) int {
+	if size > pieceRow {
+		return size
+	}
+	return size * min(limit, pageRoom)
+}
+
+func (k *keeper) sort(text []byte, limit int) string {
+	if k.sorts.Cap() == 0 {
+		k.sorts.Grow(room(len(text), limit))
+	}
+	from := k.sorts.Len()
+	k.sorts.Write(text) // when it grows, the strings that were handed out keep the old piece
+	return k.sorts.String()[from:]
+}
+
+func (k *keeper) data(row []byte, limit int) []byte {
+	if cap(k.rows)-len(k.rows) < len(row) {
+		k.rows = make([]byte, 0, room(len(row), limit))
+	}
+	from := len(k.rows)
+	k.rows = append(k.rows, row...)
+	return k.rows[from:len(k.rows):len(k.rows)]
 }

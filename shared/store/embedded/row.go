@@ -115,11 +115,11 @@ func parseRow(b []byte) (row, error) {
 
 func damaged(what string) error { return fmt.Errorf("embedded: damaged row: %s", what) }
 
-// item copies the row out of the file's mapping.
+// item is the row as a caller gets it. Its data must have been copied out of the file's mapping.
 func (r row) item(key store.Key) store.Item {
 	return store.Item{
 		Key: key, Format: r.format, Revision: r.revision, Expires: store.FromSeconds(r.expires),
-		Counters: r.counters, Data: append([]byte(nil), r.data...),
+		Counters: r.counters, Data: r.data,
 	}
 }
 
