@@ -119,6 +119,7 @@ func secretsOf(t *testing.T) (map[string]string, *oauth.KeySet) {
 	}
 	return map[string]string{
 		standin.Roots: "r1:" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)), standin.KeySet: string(keys),
+		standin.Hooks: strings.Repeat("h", 64),
 	}, set
 }
 
@@ -155,7 +156,7 @@ func startDeployed(t *testing.T, a account) door {
 		t.Fatal(err)
 	}
 	function, err := api.On(settings(t, map[string]string{
-		"BUZON_STORE": "dynamo", "BUZON_PUBLIC_URL": origin, "BUZON_ROOT_SECRETS": standin.Roots, "BUZON_KEY_SET": standin.KeySet,
+		"BUZON_STORE": "dynamo", "BUZON_PUBLIC_URL": origin, "BUZON_ROOT_SECRETS": standin.Roots, "BUZON_KEY_SET": standin.KeySet, "BUZON_WEBHOOK_KEY": standin.Hooks,
 		"BUZON_CORE_TABLE": a.names.CoreTable, "BUZON_EPHEMERAL_TABLE": a.names.EphemeralTable, "BUZON_BUCKET": a.names.Bucket,
 		"BUZON_CONCURRENCY": "100", // as the local process has it
 		"AWS_REGION":        a.names.Region, "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret",

@@ -197,7 +197,7 @@ var masks = []struct {
 	{regexp.MustCompile(`(cursor\\?":\s*\\?")[A-Za-z0-9_-]{20,}`), "${1}CURSOR"},
 	{regexp.MustCompile(`(requestState":\s*")[A-Za-z0-9_-]{20,}`), "${1}STATE"},
 	{regexp.MustCompile(`\b\d{1,2} (January|February|March|April|May|June|July|August|September|October|November|December)( \d{4})?\b`), "DAY"},
-	{regexp.MustCompile(`(/downloads/)[A-Za-z0-9_-]+`), "${1}SEALED"},
+	{regexp.MustCompile(`(/downloads/|/uploads/)[A-Za-z0-9_-]+`), "${1}SEALED"},
 	{regexp.MustCompile(`https?://[^"\\ ]+X-Amz-Signature=[^"\\ ]+`), "ORIGIN/downloads/SEALED"}, // the bucket serves its own
 	{regexp.MustCompile(`("ttlMs": )[1-9]\d+`), "${1}MILLISECONDS"},
 	// A function on AWS takes its calls in batches: what it says is left is less than what is, never more.
@@ -210,7 +210,7 @@ var masks = []struct {
 	{regexp.MustCompile(`(source_ip\\?":\s*\\?")[0-9a-f.:]+`), "${1}ADDRESS"}, // each door has its own
 	{regexp.MustCompile(`bzk_[A-Za-z0-9_-]{6,43}`), "bzk_SECRET"},
 	{regexp.MustCompile(`(\?(?:link|id)=)[A-Za-z0-9_-]{43}`), "${1}LINK"},
-	{regexp.MustCompile(`\b(key|user|ws|email|intake|inbox|grant|lease|aud|job|webhook|delivery|event)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
+	{regexp.MustCompile(`\b(key|user|ws|email|intake|inbox|grant|lease|aud|job|webhook|delivery|event|upload)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
 }
 
 func mask(text, origin string) string {

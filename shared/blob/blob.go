@@ -59,6 +59,41 @@ type DownloadOptions struct {
 	TTL time.Duration
 }
 
+// MaxUploadTTL is how long a link to put a blob works at most.
+const MaxUploadTTL = time.Hour
+
+// UploadOptions bind a link to the bytes that it takes.
+type UploadOptions struct {
+	Size   int64
+	SHA256 []byte        // 32 bytes
+	TTL    time.Duration // 1 second to MaxUploadTTL
+}
+
+// UploadLink is where and how one blob is put: a PUT of exactly the bytes, with their Content-Length and these headers.
+type UploadLink struct {
+	URL     string
+	Headers map[string]string
+	Expires time.Time
+}
+
+// Uploader is a Store that others put blobs into by short-lived links. Both stores are.
+type Uploader interface {
+	// UploadURL returns a link that whoever holds it can put the blob by, once: other bytes, and bytes for a key that is taken, are
+	// refused.
+	UploadURL(ctx context.Context, key string, opts UploadOptions) (UploadLink, error)
+}
+
+// Check checks the options.
+func (o UploadOptions) Check(key string) error {
+	if err := CheckPut(key, o.Size); err != nil {
+		return err
+	}
+	if len(o.SHA256) != 32 || o.TTL < time.Second || o.TTL > MaxUploadTTL {
+		return fmt.Errorf("%w: a link to put needs a SHA-256 and 1 s to %v", ErrInvalid, MaxUploadTTL)
+	}
+	return nil
+}
+
 // Normal checks the options and fills in the defaults.
 func (o DownloadOptions) Normal() (DownloadOptions, error) {
 	if o.TTL == 0 {

@@ -114,6 +114,17 @@ func LoadAdmin(getenv Getenv) (AWS, error) {
 	return names, nil
 }
 
+// LoadImport reads what an import into a deployed service needs: the bucket and the queue of jobs too. The error is Problems.
+func LoadImport(getenv Getenv) (AWS, error) {
+	r := &reader{getenv: getenv}
+	names := r.aws()
+	names.JobsQueue = r.queueURL(varJobsQueue)
+	if err := r.err(); err != nil {
+		return AWS{}, err
+	}
+	return names, nil
+}
+
 // LoadOrigin reads the public URL of a deployed service, which a sign-in link begins with. The error is Problems.
 func LoadOrigin(getenv Getenv) (string, error) {
 	r := &reader{getenv: getenv}

@@ -52,6 +52,7 @@ const (
 	varTLSCert        = "BUZON_SMTP_TLS_CERT"
 	varTLSKey         = "BUZON_SMTP_TLS_KEY"
 	varSMTPDomain     = "BUZON_SMTP_DOMAIN"
+	varRelay          = "BUZON_SMTP_RELAY"
 	varPublicDiscover = "BUZON_PUBLIC_DISCOVER"
 	varOIDCIssuer     = "BUZON_OIDC_ISSUER"
 	varOIDCClient     = "BUZON_OIDC_CLIENT_ID"

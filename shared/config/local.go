@@ -21,6 +21,7 @@ type Local struct {
 	SMTPDomain     string    // of the SMTP greeting
 	PublicDiscover bool      // server/discover without a token
 	Upstream       *Upstream // where people may sign in too; nil: nowhere
+	Relay          *Relay    // takes outgoing mail; nil: it is written into a folder
 }
 
 // LoadLocal reads the environment of the local process. The error is Problems.
@@ -31,7 +32,7 @@ func LoadLocal(getenv Getenv) (*Local, error) {
 		SMTPTLSCert: getenv(varTLSCert), SMTPTLSKey: getenv(varTLSKey),
 		SMTPDomain: strings.ToLower(r.or(varSMTPDomain, "localhost")), PublicDiscover: r.flag(varPublicDiscover),
 	}
-	c.Upstream = r.upstream()
+	c.Upstream, c.Relay = r.upstream(), r.relay()
 	var loopback bool
 	c.HTTPAddr, loopback = r.addr(varHTTPAddr, "127.0.0.1:8080")
 	c.SMTPAddr, _ = r.addr(varSMTPAddr, "127.0.0.1:2525")

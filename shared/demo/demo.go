@@ -59,6 +59,7 @@ func member(org, domain string, role inbox.Role) inbox.Member {
 	name := crockford(label + string(role))
 	return inbox.Member{
 		User: id("user", name), Email: string(role) + "@" + domain, Organization: org, Role: role, CreatedAt: created(),
+		Proven: string(role) + "@" + domain,
 	}
 }
 

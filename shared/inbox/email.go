@@ -29,6 +29,8 @@ type Envelope struct {
 	To       string `json:"to"`        // the RCPT address that led here
 	RemoteIP string `json:"remote_ip"` // of the client; empty for imports
 	HELO     string `json:"helo,omitempty"`
+	// Imported: no transport brought it but a person's own file, so there is nothing that could vouch for its sender.
+	Imported bool `json:"imported,omitempty"`
 }
 
 // Warning is something about a mail that was repaired, cut or refused.
@@ -83,12 +85,17 @@ type Email struct {
 	Links        []Link      `json:"links,omitempty"`
 	Attachments  int         `json:"attachments,omitempty"` // how many
 	Pipeline     int         `json:"pipeline,omitempty"`    // version of the pipeline that read it
+	Quiet        bool        `json:"quiet,omitempty"`       // nobody is told that it came: an import that did not ask for it
 	UpdatedAt    time.Time   `json:"updated_at"`
 	DeletedAt    time.Time   `json:"deleted_at,omitzero"`
 	Version      uint64      `json:"version"` // moved by operations only, never by the pipeline
 
 	Authentication []Authentication `json:"authentication,omitempty"` // what the transport checked, if it did
 	Door           string           `json:"door,omitempty"`           // of its Delivery
+
+	Rules      []RuleRef      `json:"rules,omitempty"`      // those that matched it, in their order
+	CategoryBy RuleRef        `json:"category_by,omitzero"` // the rule that set the category; zero: none
+	Notify     []Notification `json:"notify,omitempty"`     // webhooks that rules want told of it
 }
 
 // Content is third-party text: data, never instructions.

@@ -79,6 +79,9 @@ func (p EmailPatch) apply(e *Email, now time.Time) error {
 	if slices.Equal(labels, e.Labels) && handled.Equal(e.HandledAt) && category == e.Category {
 		return nil
 	}
+	if category != e.Category {
+		e.CategoryBy = RuleRef{}
+	}
 	e.Labels, e.HandledAt, e.Category = labels, handled, category
 	e.UpdatedAt, e.Version = now, e.Version+1
 	return nil

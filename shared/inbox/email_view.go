@@ -16,6 +16,8 @@ const (
 	TextMarkdown = "markdown"
 	TextHTML     = "html"
 	TextHeaders  = "headers"
+	// ViewExtractions is no text: what was extracted from the mail.
+	ViewExtractions = "extractions"
 )
 
 // Bounds of what one call returns of each text, in characters.
@@ -41,7 +43,8 @@ type EmailView struct {
 	Headers []Header
 	Masked  bool
 	// Withheld names the texts that were asked for and can't be masked safely.
-	Withheld []string
+	Withheld    []string
+	Extractions []Extraction // nil unless asked for
 }
 
 // TextView is one text, or the part of it that was asked for.
@@ -60,7 +63,7 @@ func (s *Emails) Get(ctx context.Context, a Actor, id string, r EmailRead) (Emai
 	if err := r.check(a); err != nil {
 		return EmailView{}, err
 	}
-	e, body, err := s.d.email(ctx, a, id, len(r.Include) > 0)
+	e, body, err := s.d.email(ctx, a, id, len(r.texts()) > 0)
 	if err != nil {
 		return EmailView{}, err
 	}
@@ -73,20 +76,26 @@ func (s *Emails) Get(ctx context.Context, a Actor, id string, r EmailRead) (Emai
 // show is a mail as the caller may see it, with the texts that it asked for.
 func (s *Emails) show(ctx context.Context, a Actor, e Email, body *Body, r EmailRead) (EmailView, error) {
 	v := view(a, e)
-	if len(r.Include) == 0 {
-		return v, nil
-	}
-	if body == nil && e.BodyKey != "" {
-		var err error
-		if body, err = s.blobBody(ctx, e); err != nil {
+	texts := r.texts()
+	var err error
+	if len(texts) < len(r.Include) {
+		if v.Extractions, err = s.d.extractionsOf(ctx, a, e); err != nil {
 			return EmailView{}, err
 		}
 	}
-	if body == nil {
-		body = &Body{}
+	if len(texts) == 0 {
+		return v, nil
+	}
+	if body, err = s.wholeBody(ctx, e, body); err != nil {
+		return EmailView{}, err
 	}
 	v.read(a, SecretsOf(e).Masker(), *body, r)
 	return v, nil
+}
+
+// texts are those of Include that are texts.
+func (r EmailRead) texts() []string {
+	return slices.DeleteFunc(slices.Clone(r.Include), func(name string) bool { return name == ViewExtractions })
 }
 
 func (r *EmailRead) check(a Actor) error {
@@ -102,13 +111,24 @@ func (r *EmailRead) check(a Actor) error {
 	if r.FromChar < 0 {
 		return invalid("query.from_char", "0 or more")
 	}
-	known := []string{TextPlain, TextReply, TextMarkdown, TextHTML, TextHeaders}
+	known := []string{TextPlain, TextReply, TextMarkdown, TextHTML, TextHeaders, ViewExtractions}
 	for _, name := range r.Include {
 		if !slices.Contains(known, name) {
 			return invalid("query.include", strings.Join(known, ", "))
 		}
 	}
 	return nil
+}
+
+// wholeBody is the body of a mail wherever it lies; in is what its row has.
+func (s *Emails) wholeBody(ctx context.Context, e Email, in *Body) (*Body, error) {
+	switch {
+	case in != nil:
+		return in, nil
+	case e.BodyKey != "":
+		return s.blobBody(ctx, e)
+	}
+	return &Body{}, nil
 }
 
 func (s *Emails) blobBody(ctx context.Context, e Email) (*Body, error) {

@@ -17,6 +17,8 @@ var (
 	ErrTooManyDeleted = errors.New("inbox: too many deleted inboxes")
 	// ErrZoneFull: as many entries for domains that end alike as one row can hold.
 	ErrZoneFull = errors.New("inbox: too many domains that end alike")
+	// ErrRulesFull: the rules of a workspace are more than one row can hold.
+	ErrRulesFull = errors.New("inbox: too many rules")
 	// ErrWebhookName: another webhook of the workspace has this name, deleted or not.
 	ErrWebhookName = errors.New("inbox: webhook name taken")
 	// ErrTooManyWebhooks: as many webhooks as a workspace can have.
@@ -49,6 +51,17 @@ func NoThread() *apperr.Error {
 func NoSender() *apperr.Error {
 	return apperr.New(apperr.NotFound, "", "There is no such entry.",
 		"Call allowed_senders_list for the entries of the inbox.")
+}
+
+// NoRule is the one answer for a rule that is missing or another tenant's.
+func NoRule() *apperr.Error {
+	return apperr.New(apperr.NotFound, "", "There is no such rule.", "Call rules_list for the rules of this workspace.")
+}
+
+// NoTemplate is the one answer for an extraction template that is missing or another tenant's.
+func NoTemplate() *apperr.Error {
+	return apperr.New(apperr.NotFound, "", "There is no such extraction template.",
+		"Call extraction_templates_list for those of this workspace.")
 }
 
 // NoWebhook is the one answer for a webhook that is missing, deleted or another tenant's.

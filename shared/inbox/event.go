@@ -49,6 +49,7 @@ type Event struct {
 	At        time.Time       `json:"at"`
 	Path      string          `json:"path,omitempty"`    // of what it tells of, below the API's base
 	Webhook   string          `json:"webhook,omitempty"` // only this one is told
+	Also      []string        `json:"also,omitempty"`    // names of webhooks that rules want told, subscribed or not
 	Data      json.RawMessage `json:"data"`
 }
 
@@ -112,7 +113,12 @@ type emailQuoted struct {
 
 // EmailEvents are the events of a change of a mail; old is the zero value for one that was just accepted. They say nothing that
 // a caller without codes:read would not be shown.
+//
+// Of a quiet mail nobody is told that it came, nor what was made of it then; what somebody does with it later is told.
 func EmailEvents(old, next Email) ([]Event, error) {
+	if next.Quiet && (old.ID == "" || old.Status == StatusReceived || old.Status == StatusProcessing) {
+		return nil, nil
+	}
 	var types []EventType
 	switch {
 	case old.ID == "":
@@ -133,6 +139,11 @@ func EmailEvents(old, next Email) ([]Event, error) {
 		e, err := emailEvent(t, next)
 		if err != nil {
 			return nil, err
+		}
+		if len(old.Notify) == 0 && (t == EventProcessed || t == EventQuarantined) { // else they were told
+			for _, n := range next.Notify {
+				e.Also = append(e.Also, n.Webhook)
+			}
 		}
 		events = append(events, e)
 	}
@@ -198,6 +209,27 @@ func orNone(list []string) []string {
 		return []string{}
 	}
 	return slices.Clone(list)
+}
+
+// extractionData is what an event tells of an extraction: nothing that was extracted.
+type extractionData struct {
+	Extraction string           `json:"extraction_id"`
+	Email      string           `json:"email_id"`
+	Inbox      string           `json:"inbox_id"`
+	Template   string           `json:"template"`
+	Version    uint64           `json:"template_version"`
+	Status     ExtractionStatus `json:"status"`
+}
+
+// ExtractionEvent is the event of data that was extracted. Its data is read by who may: see Path.
+func ExtractionEvent(e Extraction) (Event, error) {
+	out, err := newEvent(EventExtracted, e.ExtractedAt, e.ID, extractionData{e.ID, e.Email, e.Inbox, e.Template, e.Version, e.Status})
+	if err != nil {
+		return Event{}, err
+	}
+	out.Workspace, out.Inbox, out.Email = e.Workspace, e.Inbox, e.Email
+	out.Path = "/extractions?email_id=" + e.Email + "&template=" + e.Template
+	return out, nil
 }
 
 // senderData is what an event tells of an entry for a sender.

@@ -49,7 +49,13 @@ type Member struct {
 	DeletedAt    time.Time       `json:"deleted_at,omitzero"`  // removed: nobody's principal
 	RestoredAt   time.Time       `json:"restored_at,omitzero"` // what was approved, signed or made before then counts no more
 	Version      uint64          `json:"version,omitempty"`    // moved by operations only
+	// Proven is the address that was shown to be this person's own: by a provider that vouches for it, or by the word of whoever runs
+	// the service. Mail is sent to no other, so a changed address has to be proven anew.
+	Proven string `json:"proven_email,omitempty"`
 }
+
+// AddressProven reports whether mail may be sent to the person.
+func (m Member) AddressProven() bool { return m.Email != "" && m.Proven == m.Email }
 
 // State says whether an inbox takes mail.
 type State string
@@ -72,6 +78,7 @@ type Inbox struct {
 	Retention    int          `json:"retention_days,omitempty"` // 0: kept
 	SenderPolicy SenderPolicy `json:"sender_policy,omitempty"`  // see Policy
 	OnUnlisted   OnUnlisted   `json:"on_unlisted,omitempty"`
+	Template     string       `json:"default_template,omitempty"` // slug: extracted from every mail that arrives
 	CreatedAt    time.Time    `json:"created_at"`
 	UpdatedAt    time.Time    `json:"updated_at"`
 	DeletedAt    time.Time    `json:"deleted_at,omitzero"`

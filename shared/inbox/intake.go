@@ -59,6 +59,8 @@ type Intake struct {
 	// Shared says that other intakes have the same RawKey, or will, so that the bytes may not be removed for this one's sake.
 	Shared         bool             `json:"shared,omitempty"`
 	Authentication []Authentication `json:"authentication,omitempty"` // what the transport checked, if it did
+	Imported       bool             `json:"imported,omitempty"`       // see Envelope
+	Quiet          bool             `json:"quiet,omitempty"`          // see Email
 }
 
 // Authentication is one check of a mail's origin by a receiver of ours. What a header of the mail says of such checks is the

@@ -76,8 +76,8 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 		return w.workStep(r, a, me, other, page)
 	}
 	a.Role, a.OrganizationRole = inbox.RoleOwner, inbox.RoleOwner
-	switch r.IntN(20) {
-	case 17:
+	switch n := r.IntN(24); n {
+	case 21:
 		reach := inbox.Reach{Scopes: []string{"emails:read"}, Whole: true, Workspaces: []inbox.WorkspaceRow{{ID: a.Workspace, Slug: "main"}}}
 		k, _, err := s.APIKeys.Create(ctx, a, reach, inbox.NewAPIKey{
 			Name: fmt.Sprintf("%s %d", me.mark, r.IntN(5)), Scopes: reach.Scopes, ExpiresAt: w.now().Add(time.Hour), Inboxes: []string{any1(r, me.slugs, other.ids)},
@@ -86,13 +86,13 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 			me.ids = append(me.ids, k.ID)
 		}
 		return k, err
-	case 18:
+	case 22:
 		if r.IntN(2) == 0 {
 			return s.APIKeys.Revoke(ctx, a, id)
 		}
 		out, err := s.APIKeys.List(ctx, a, page)
 		return me.keep(out.Next, out, err)
-	case 19:
+	case 23:
 		if r.IntN(2) == 0 {
 			return s.Members.Delete(ctx, a, id)
 		}
@@ -104,7 +104,6 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 			me.ids = append(me.ids, m.User)
 		}
 		return m.Member, err
-
 	case 0, 1:
 		slug := fmt.Sprintf("box-%d", r.IntN(8))
 		in, _, err := s.Inboxes.Upsert(ctx, a, inbox.InboxPatch{Slug: slug, DisplayName: inbox.Set(me.mark)})
@@ -149,6 +148,8 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 	case 16:
 		out, err := s.Audits.List(ctx, a, inbox.AuditQuery{Target: any1(r, []string{""}, other.ids), Organization: r.IntN(4) == 0}, page)
 		return me.keep(out.Next, out, err)
+	case 17, 18, 19, 20:
+		return w.stepRules(r, n, me, other, id, page)
 	case 11:
 		return s.Emails.Release(ctx, a, id)
 	case 12:
@@ -176,6 +177,53 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 		return s.Attachments.Get(ctx, a, id)
 	}
 	out, err := s.Attachments.List(ctx, a, q, page)
+	return me.keep(out.Next, out, err)
+}
+
+// stepRules is step for rules and extraction.
+func (w *world) stepRules(r *rand.Rand, n int, me, other *tenant, id string, page inbox.PageRequest) (any, error) {
+	ctx, s, a := w.tb.Context(), w.services, me.actor
+	switch n {
+	case 17:
+		row, _, err := s.Rules.Upsert(ctx, a, inbox.RulePatch{
+			Slug: me.mark, Inbox: any1(r, []string{""}, me.slugs, other.ids), Restore: true, Conditions: []inbox.Condition{{Field: "subject", Op: "contains", Value: me.mark}},
+			Actions: []inbox.Action{{Type: "add_label", Value: me.mark}},
+		})
+		if err == nil {
+			me.ids = append(me.ids, row.ID)
+			return s.Rules.Test(ctx, a, inbox.RuleTrial{Email: id})
+		}
+		return row, err
+	case 18:
+		if r.IntN(3) == 0 {
+			return s.Rules.Delete(ctx, a, id)
+		}
+		out, err := s.Rules.List(ctx, a, inbox.RuleQuery{Inbox: any1(r, []string{""}, me.slugs, other.ids)}, page)
+		return me.keep(out.Next, out, err)
+	case 19:
+		t, _, err := s.Templates.Upsert(ctx, a, inbox.TemplatePatch{
+			Slug: "t" + fmt.Sprint(r.IntN(3)), Restore: true, Schema: json.RawMessage(`{"type":"object","properties":{"x":{"type":"string"}},"description":"` + me.mark + `"}`),
+			Locators: []inbox.Locator{{Field: "x", Kind: inbox.LocateRegex, Value: ".+"}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		me.ids = append(me.ids, t.ID)
+		if e, _, err := w.store.Email(ctx, a.Workspace, id, false); err == nil {
+			got, err := inbox.Extract(ctx, inbox.NewLocators(), t, e, inbox.ExtractionMail{Text: me.mark}, "x", w.now())
+			w.must(err)
+			w.must(w.store.PutExtraction(ctx, got))
+		}
+		if r.IntN(4) == 0 {
+			return s.Templates.Delete(ctx, a, any1(r, me.ids, other.ids))
+		}
+		return t, nil
+	}
+	if r.IntN(3) == 0 {
+		out, err := s.Templates.List(ctx, a, inbox.TemplateQuery{Q: "t"}, page)
+		return me.keep(out.Next, out, err)
+	}
+	out, err := s.Extractions.List(ctx, a, inbox.ExtractionQuery{Email: any1(r, []string{""}, []string{id}), Template: any1(r, []string{"", "t1"})}, page)
 	return me.keep(out.Next, out, err)
 }
 

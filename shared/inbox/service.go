@@ -15,6 +15,9 @@ type Deps struct {
 	Emails      EmailStore
 	Attachments AttachmentStore
 	Senders     SenderStore
+	Rules       RuleStore
+	Templates   TemplateStore
+	Extractions ExtractionStore
 	Webhooks    WebhookStore
 	Deliveries  DeliveryStore
 	Audit       AuditStore
@@ -29,6 +32,9 @@ type Deps struct {
 	Usage         UsageStore
 	Jobs          JobStore
 	JobQueue      JobQueue // nil: the outbox alone brings jobs to the worker
+	People        PeopleStore
+	Uploads       UploadStore
+	Puts          Puts
 	Blobs         Blobs
 	Downloads     Downloads
 	Cursors       Sealer
@@ -53,9 +59,13 @@ type Services struct {
 	Emails      *Emails
 	Attachments *Attachments
 	Senders     *Senders
+	Rules       *Rules
+	Templates   *Templates
+	Extractions *Extractions
 	Webhooks    *Webhooks
 	Deliveries  *Deliveries
 	Jobs        *Jobs
+	Imports     *Imports
 	Audits      *Audits
 	Workspaces  *Workspaces
 	Members     *Members
@@ -69,7 +79,9 @@ type Services struct {
 // New makes the services; every dependency is needed but JobQueue and Sleep.
 func New(d Deps) (*Services, error) {
 	if d.Inboxes == nil || d.Domains == nil || d.Counts == nil || d.Emails == nil || d.Attachments == nil ||
-		d.Senders == nil || d.Audit == nil || d.Threads == nil || d.Work == nil || d.Waiting == nil || d.Usage == nil || d.Jobs == nil || d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
+		d.Senders == nil || d.Rules == nil || d.Templates == nil || d.Extractions == nil || d.Audit == nil || d.Jobs == nil || d.People == nil || d.Uploads == nil || d.Puts == nil ||
+		d.Threads == nil || d.Work == nil || d.Waiting == nil || d.Usage == nil ||
+		d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
 	}
 	if d.Organizations == nil || d.Members == nil || d.Keys == nil || d.SignIns == nil || d.SecretPages == nil {
@@ -89,9 +101,13 @@ func New(d Deps) (*Services, error) {
 		Emails:      &Emails{d},
 		Attachments: &Attachments{d},
 		Senders:     &Senders{d},
+		Rules:       &Rules{d},
+		Templates:   &Templates{d},
+		Extractions: &Extractions{d},
 		Webhooks:    &Webhooks{d},
 		Deliveries:  &Deliveries{d},
 		Jobs:        &Jobs{d},
+		Imports:     &Imports{d},
 		Audits:      &Audits{d},
 		Workspaces:  &Workspaces{d},
 		Members:     &Members{d},

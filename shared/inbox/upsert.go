@@ -18,14 +18,18 @@ type InboxPatch struct {
 	Address     string // on creation only; empty: slug@ the organization's first domain
 	DisplayName Field[string]
 	State       Field[State]
-	Retention   Field[int] // days; null: kept
-	IfVersion   uint64     // 0: whatever it is
+	Retention   Field[int]    // days; null: kept
+	Template    Field[string] // slug; null: none
+	IfVersion   uint64        // 0: whatever it is
 }
 
 // AskUpsert says what a person is asked before Upsert; nil unless it shortens the retention of an inbox that exists, which
 // deletes mail. What Upsert refuses it refuses.
 func (s *Inboxes) AskUpsert(ctx context.Context, a Actor, p InboxPatch) (*Question, error) {
 	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if err := s.template(ctx, a, p); err != nil {
 		return nil, err
 	}
 	in, err := s.find(ctx, a, p.ref())
@@ -56,7 +60,21 @@ func (s *Inboxes) AskUpsert(ctx context.Context, a Actor, p InboxPatch) (*Questi
 	if next.DisplayName != in.DisplayName {
 		q.Text += "; its display name changes too"
 	}
+	if next.Template != in.Template {
+		q.Text += "; its extraction template changes too"
+	}
 	return q, nil
+}
+
+// template refuses a default template that does not exist.
+func (s *Inboxes) template(ctx context.Context, a Actor, p InboxPatch) error {
+	if t := p.Template; t.Present && !t.Null {
+		if err := checkSlug("body.default_template", t.Value); err != nil {
+			return err
+		}
+		return s.d.knownTemplate(ctx, a, "body.default_template", t.Value)
+	}
+	return nil
 }
 
 // ref is what the patch names the inbox by.
@@ -71,6 +89,9 @@ func (p InboxPatch) ref() string {
 // one creates, the other changes.
 func (s *Inboxes) Upsert(ctx context.Context, a Actor, p InboxPatch) (in Inbox, created bool, err error) {
 	if err := p.check(); err != nil {
+		return Inbox{}, false, err
+	}
+	if err := s.template(ctx, a, p); err != nil {
 		return Inbox{}, false, err
 	}
 	for range upsertAttempts {
@@ -141,6 +162,7 @@ func (p InboxPatch) apply(a Actor, in *Inbox, d Deps) error {
 	next := *in
 	next.DisplayName = p.DisplayName.or(in.DisplayName)
 	next.Retention = p.Retention.or(in.Retention)
+	next.Template = p.Template.or(in.Template)
 	if next.State = p.State.or(in.State); next.State == "" {
 		next.State = StateActive
 	}
@@ -177,7 +199,7 @@ func (s *Inboxes) create(ctx context.Context, a Actor, p InboxPatch) (Inbox, err
 	}
 	in := Inbox{
 		ID: id, Organization: a.Organization, Workspace: a.Workspace, Slug: p.Slug, Address: address,
-		DisplayName: p.DisplayName.Value, State: StateActive, Retention: p.Retention.Value,
+		DisplayName: p.DisplayName.Value, State: StateActive, Retention: p.Retention.Value, Template: p.Template.Value,
 		CreatedAt: now, UpdatedAt: now, Version: 1,
 	}
 	if p.State.Value != "" {

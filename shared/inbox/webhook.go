@@ -44,6 +44,9 @@ func (w WebhookEntry) Wants(e Event) bool {
 	if e.Webhook != "" {
 		return e.Webhook == w.ID
 	}
+	if slices.Contains(e.Also, w.Name) {
+		return true
+	}
 	return slices.Contains(w.Events, e.Type) && (len(w.Inboxes) == 0 || e.Inbox != "" && slices.Contains(w.Inboxes, e.Inbox))
 }
 

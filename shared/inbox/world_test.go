@@ -143,8 +143,8 @@ func (w *world) start(e store.Engine) {
 		tb.Fatal(err)
 	}
 	w.services, err = inbox.New(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w.blobs,
 		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Rules: w.store, Templates: w.store, Extractions: w.store, Audit: w.store, Jobs: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Blobs: w.blobs, People: w.store, Uploads: w.store, Puts: downloads{w.now},
 		Downloads: downloads{w.now}, Cursors: keys.Purpose("cursor"), Now: w.now, Rand: rand.Reader,
 		MaxWaits: 3, Sleep: w.sleep,
 		Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: pages{},
@@ -309,4 +309,8 @@ func sameAnswer(t *testing.T, what string, a, b error) {
 		fmt.Sprint(x.Fixes) != fmt.Sprint(y.Fixes) || fmt.Sprint(x.Details) != fmt.Sprint(y.Details) {
 		t.Errorf("%s: %v differs from %v", what, a, b)
 	}
+}
+
+func (d downloads) PutURL(_ context.Context, u inbox.Upload, ttl time.Duration) (string, map[string]string, time.Time, error) {
+	return "https://files.test/" + u.Key, map[string]string{}, d.now().Add(ttl), nil
 }

@@ -74,7 +74,19 @@ func (o *Offers) values(ctx context.Context, call mcp.CallRequest, r *mcp.Comple
 		return whole(spanNames(), r.Value), nil
 	case argWebhook:
 		return o.webhookIDs(ctx, call, r.Value)
-	case argInbox, argSlug:
+	case argGoal:
+		return mcp.Completion{}, nil // the user's own words
+	case argLabel:
+		return o.listedValues(ctx, call, toolRules, r.Value, labelsOf)
+	case argTemplate:
+		return o.listedValues(ctx, call, toolTemplates, r.Value, slugsOf)
+	}
+	switch {
+	case family == "rule":
+		return o.listedValues(ctx, call, toolRules, r.Value, slugsOf)
+	case family == "extraction_template":
+		return o.listedValues(ctx, call, toolTemplates, r.Value, slugsOf)
+	case r.Argument == argInbox, r.Argument == argSlug:
 		return o.slugs(ctx, call, r.Value)
 	}
 	switch family {
@@ -113,9 +125,43 @@ func matching(all []string, typed string) []string {
 	return out
 }
 
-// listed is what is read of a row: ids and slugs, and nothing under untrusted.
+// listed is what is read of a row: ids, slugs and labels, and nothing under untrusted.
 type listed struct {
 	ID, Slug string
+	Thread   string `json:"thread_id"`
+	Actions  []struct{ Type, Value string }
+}
+
+func slugsOf(row listed) []string { return []string{row.Slug} }
+
+// labelsOf are the labels that a rule adds: nothing else knows those of a workspace without reading its mail.
+func labelsOf(row listed) []string {
+	var labels []string
+	for _, a := range row.Actions {
+		if a.Type == "add_label" {
+			labels = append(labels, a.Value)
+		}
+	}
+	return labels
+}
+
+// listedValues completes from the rows of a list that is small: one page of it.
+func (o *Offers) listedValues(
+	ctx context.Context, call mcp.CallRequest, tool, typed string, of func(listed) []string,
+) (mcp.Completion, error) {
+	var p page
+	if _, err := o.get(ctx, call, tool, map[string]any{argLimit: inbox.MaxLimit}, &p); err != nil {
+		return mcp.Completion{}, err
+	}
+	var values []string
+	for _, row := range p.Data {
+		values = append(values, of(row)...)
+	}
+	slices.Sort(values)
+	if p.Meta.Next != nil {
+		return mcp.Completion{Values: matching(values, typed), HasMore: true}, nil
+	}
+	return whole(values, typed), nil
 }
 
 type page struct {

@@ -48,8 +48,10 @@ pointers): in tools and resources they point into the JSON that came back ("" is
 - Files: attachments_list, attachments_get; attachments_download_url gives an address for 5 minutes.
 - Who wrote: trust and trust_reasons of an email say how far From is to be believed; buzon://inbox/statuses explains the levels.
 - Held back: emails_list with status=quarantined; emails_release lets one go, allowed_senders_upsert lets a sender in.
+- What happens by itself: rules_list; rules_test says what rules would do with an email and why; rules_upsert changes them.
+- Data in mail: extraction_templates_list, extractions_run, extractions_list; emails_get with include extractions.
 - Webhooks: webhooks_list, webhook_deliveries_list; buzon://inbox/events says what they can be told. Prompt debug_webhook.
-- Ready-made requests: prompts triage_inbox, summarize_thread, summarize_email.
+- Ready-made requests: prompts triage_inbox, summarize_thread, summarize_email, extract_fields, draft_rule.
 
 ## Doing work
 1. List with handled=false. 2. Read what the summary does not settle. 3. emails_update adds labels, sets the category.
@@ -147,6 +149,7 @@ func failures() any {
 		row(apperr.Invalid, "The input is at fault; errors locates it.", "Change the input as it says and call again.",
 			reason{"workspace_required", "The token reaches several workspaces: send X-Workspace-Id."},
 			reason{"invalid_email", "It is no person's e-mail address."},
+			reason{"forward_target", "No member who reaches this workspace and whose address is proven."},
 			reason{"invalid_domain", "It is no mail domain: send a name with at least one dot."},
 			reason{"invalid_cursor", "The cursor is of other filters, of another caller, or over 24 hours old: start from the first page."}),
 		row(apperr.Unauthenticated, "No access token, or one that is not valid.", "Sign in again.",
@@ -176,12 +179,19 @@ func failures() any {
 			reason{"declined", "A person was asked and said no: do not repeat unless they ask for it again."},
 			reason{"confirmation_outdated", "The target changed after the person was asked: call again, and they are asked again."},
 			reason{"not_quarantined", "Only a quarantined email can be released: read its status."},
+			reason{"rules_full", "As many rules as a workspace can have, or too large ones: join, shorten or delete some."},
 			reason{"too_many_webhooks", "A workspace has 50 webhooks at most: delete one, or add events to another."},
 			reason{"name_taken", "Another thing has this name: choose another."},
 			reason{"webhook_disabled", "Nothing is sent to a disabled webhook: enable it first."},
 			reason{"lease_lost", "You do not hold the email under this lease any more: stop working on it."},
 			reason{"zone_full", "Too many listed domains end alike: list the domain above them with kind subdomains."},
 			reason{"being_processed", "The email is being read for the first time: wait for its status."},
+			reason{"quarantined", "A person has to release the email first."},
+			reason{"sender_blocked", "The email's sender is blocked: it is not sent on."},
+			reason{"automatic_mail", "A program wrote the email, or it went in a circle: it is not sent on."},
+			reason{"unreadable", "The email could not be read: try emails_reprocess."},
+			reason{"upload_used", "The upload was imported: follow its job."},
+			reason{"too_many_uploads", "Use or wait out the uploads that there are."},
 			reason{"job_over", "The job has ended: read its result."},
 			reason{"idempotency_conflict", "The key stands for a call with other arguments: use a new one."},
 			reason{"idempotency_in_flight", "The first call with this key is not over: repeat in 2 seconds."},

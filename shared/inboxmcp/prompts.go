@@ -28,7 +28,9 @@ type prompt struct {
 }
 
 // prompts is every prompt in the order of the list.
-func prompts() []prompt {
+func prompts() []prompt { return append(mailPrompts(), rulePrompts()...) }
+
+func mailPrompts() []prompt {
 	language := mcp.PromptArgument{Name: argLanguage, Description: "Of the answer: es, en, fr, de, it or pt. Left out: the user's."}
 	return []prompt{
 		{
@@ -164,6 +166,10 @@ func expected(name, value string) string {
 	case argLimit:
 		if n, err := strconv.Atoi(value); err != nil || n < 1 || n > maxTriage || strconv.Itoa(n) != value {
 			return "1 to " + strconv.Itoa(maxTriage)
+		}
+	case argGoal:
+		if !sentence(value) {
+			return "at most " + strconv.Itoa(maxGoal) + " characters without control characters"
 		}
 	default:
 		if !word(value) {

@@ -29,6 +29,9 @@ const (
 	argEmail    = "email_id"
 	argLimit    = "limit"
 	argLanguage = "language"
+	argTemplate = "template"
+	argLabel    = "label"
+	argGoal     = "goal"
 	argWebhook  = "webhook_id"
 	argSince    = "since"
 )
@@ -42,7 +45,7 @@ type family struct {
 	mime        string
 	document    string         // what it holds, if it is a text of ours
 	tool        string         // else the operation whose answer it is
-	argument    string         // of the operation, which the template's variable fills
+	argument    string         // of the operation, which the template's variable fills; empty: the variables are named as it names them
 	with        map[string]any // further arguments
 	plain       bool           // shows the text of the mail instead of the JSON
 	some        bool           // a list without rows is a missing resource
@@ -144,6 +147,18 @@ func templates() []family {
 			uri: "attachments/{id}", name: "attachment", title: "Attachment", mime: typeJSON, tool: toolAttachment, argument: argID,
 			description: "Metadata only, as attachments_get.",
 		},
+		{
+			uri: "rules/{slug}", name: "rule", title: "Rule", mime: typeJSON, tool: toolRules, some: true,
+			description: "The rules of this slug, as rules_list with slug.",
+		},
+		{
+			uri: "extraction-templates/{slug}", name: "extraction_template", title: "Extraction template", mime: typeJSON, tool: toolTemplates, some: true,
+			description: "As extraction_templates_list with slug.",
+		},
+		{
+			uri: "extractions/{email_id}/{template}", name: "extraction", title: "Extracted data", mime: typeJSON, tool: toolExtractions, some: true,
+			description: "What a template found in an email, as extractions_list.",
+		},
 	}
 }
 
@@ -210,8 +225,11 @@ func (o *Offers) ReadResource(ctx context.Context, r *mcp.ReadRequest) (*mcp.Rea
 // read asks the operation behind a resource.
 func (o *Offers) read(ctx context.Context, r mcp.CallRequest, f *family, v values) (reply, error) {
 	arguments := maps.Clone(f.with)
-	for _, value := range v { // a template has one variable
-		arguments = with(arguments, f.argument, value)
+	for name, value := range v {
+		if f.argument != "" {
+			name = f.argument
+		}
+		arguments = with(arguments, name, value)
 	}
 	switch {
 	case f.plain:
@@ -224,7 +242,7 @@ func (o *Offers) read(ctx context.Context, r mcp.CallRequest, f *family, v value
 		var rows page
 		got, err := o.get(ctx, r, f.tool, arguments, &rows)
 		if err == nil && len(rows.Data) == 0 && rows.Meta.Next == nil {
-			return reply{}, apperr.New(apperr.NotFound, "", "There is no such conversation.")
+			return reply{}, apperr.New(apperr.NotFound, "", "There is nothing of this name.")
 		}
 		return got, err
 	}

@@ -119,7 +119,7 @@ func newWorld(tb testing.TB) *world {
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
 	services, err := inboxops.NewServices(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Rules: w.store, Templates: w.store, Extractions: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w, People: w.store, Uploads: w.store, Puts: w,
 		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{},
 		Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
@@ -163,6 +163,7 @@ func (w *world) seed(v *op.Vocabulary) {
 	caller("scopeless", orgA, op.Owner, 0, wsA)
 	caller("roleless", orgA, op.NoRole, all, wsA)
 	caller("two", orgA, op.Owner, all, wsA, wsA2)
+	caller("ruler", orgA, op.Admin, all|v.Parse("rules:write extraction:write extraction:run"), wsA)
 	caller("globex", orgB, op.Owner, all, wsB)
 	caller("hooks", orgA, op.Owner, v.Parse("webhooks:write webhooks:send"), wsA)
 	caller("hooksB", orgB, op.Owner, v.Parse("webhooks:write"), wsB)
@@ -354,4 +355,8 @@ func (w *world) compile(version, definition string) *jsonschema.Schema {
 	schema, err := c.Compile("mcp:schema#/" + place + "/" + definition)
 	w.must(err)
 	return schema
+}
+
+func (w *world) PutURL(_ context.Context, u inbox.Upload, ttl time.Duration) (string, map[string]string, time.Time, error) {
+	return "https://files.test/" + u.Key, map[string]string{}, clock().Add(ttl), nil
 }

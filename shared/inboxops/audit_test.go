@@ -36,6 +36,8 @@ func (w *world) audited() map[string]destructive {
 	all["emails_raw_url"] = destructive{path: mail.ID, act: mail.ID}
 	all["emails_restore"] = destructive{path: deleted.ID, act: deleted.ID}
 	all["attachments_download_url"] = destructive{path: files.Data[0].ID, act: files.Data[0].ID}
+	all["uploads_create"] = destructive{body: uploadOf("hello")}
+	all["emails_import"] = destructive{body: `{"inbox":"other","upload_id":"` + w.upload("acme", "hello") + `","format":"mbox"}`}
 	gone := w.data("acme", "PUT", "/webhooks", `{"name":"gone","url":"https://h.example.test/","events":["email.failed"]}`, 201)["id"].(string)
 	w.data("acme", "DELETE", "/webhooks/"+gone, "", 200)
 	all["webhooks_restore"] = destructive{path: gone, act: gone}

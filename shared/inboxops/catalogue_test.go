@@ -27,9 +27,10 @@ func TestCatalogueWithoutServices(t *testing.T) {
 	}
 	want := strings.Fields(`session_get workspaces_list workspaces_upsert members_list members_upsert members_delete inboxes_list inboxes_get inboxes_upsert inboxes_delete inboxes_restore
 		inboxes_set_sender_policy allowed_senders_list allowed_senders_upsert allowed_senders_delete allowed_senders_check
-		emails_list emails_get emails_update emails_release emails_delete emails_restore emails_reprocess emails_raw_url emails_claim
+		emails_list emails_get emails_update emails_release emails_delete emails_restore emails_reprocess emails_forward uploads_create emails_import emails_raw_url emails_claim
 		emails_wait threads_list threads_get attachments_list attachments_get
-		attachments_download_url
+		attachments_download_url rules_list rules_upsert rules_delete rules_test extraction_templates_list extraction_templates_upsert
+		extraction_templates_delete extractions_run extractions_list
 		webhooks_list webhooks_get webhooks_upsert webhooks_delete webhooks_restore webhooks_test webhooks_rotate_secret webhook_deliveries_list webhook_deliveries_get webhook_deliveries_retry
 		api_keys_list api_keys_create api_keys_rotate api_keys_revoke jobs_list jobs_get jobs_cancel usage_get audit_events_list`)
 	if !slices.Equal(names, want) {

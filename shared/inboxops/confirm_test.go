@@ -64,8 +64,7 @@ func (w *world) destructives() map[string]destructive {
 			return strings.Contains(text, "job_")
 		}
 	}
-	all := w.organizationActs()
-	maps.Copy(all, map[string]destructive{
+	all := w.withRules(map[string]destructive{
 		"webhooks_upsert": {
 			body: `{"name":"orders","url":"https://Möbel.example/x","events":["email.processed","email.failed"],"inboxes":["facturas"]}`, act: hook,
 			words: "Change webhook orders: from now on it sends to xn--mbel-5qa.example, at email.processed, email.failed, of " + id + "; until now it sent to hooks.example.test",
@@ -124,6 +123,14 @@ func (w *world) destructives() map[string]destructive {
 				return strings.Contains(text, again.ID)
 			},
 		},
+		"emails_forward": {
+			path: again.ID, body: `{"to":["Ana@acme.test"],"note":"see this"}`,
+			words: "Send email " + again.ID + ", received by inbox facturas on 28 July 2026, out to ana@acme.test; the whole mail with 1 attachment, and a note of yours",
+			gone: func() bool {
+				_, text := w.do("acme", "GET", "/jobs", "")
+				return strings.Contains(text, again.ID)
+			},
+		},
 		"emails_delete": {
 			path: mail.ID, act: mail.ID, words: "Delete email " + mail.ID + ", received by inbox facturas on 28 July 2026, with 1 attachment; restorable until 27 August",
 			gone: func() bool {
@@ -131,6 +138,7 @@ func (w *world) destructives() map[string]destructive {
 			},
 		},
 	})
+	maps.Copy(all, w.organizationActs())
 	return all
 }
 
@@ -255,7 +263,7 @@ func TestUpsertOfTheHandshakeEra(t *testing.T) {
 
 func TestSessionNamesWhatAsks(t *testing.T) {
 	w := newWorld(t)
-	for who, want := range map[string]string{"acme": "workspaces_upsert members_upsert members_delete inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess webhooks_upsert webhooks_delete webhooks_test webhooks_rotate_secret webhook_deliveries_retry api_keys_create api_keys_rotate api_keys_revoke", "blind": "", "viewer": ""} {
+	for who, want := range map[string]string{"acme": "workspaces_upsert members_upsert members_delete inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess emails_forward rules_upsert rules_delete extraction_templates_delete webhooks_upsert webhooks_delete webhooks_test webhooks_rotate_secret webhook_deliveries_retry api_keys_create api_keys_rotate api_keys_revoke", "blind": "", "viewer": ""} {
 		var names []string
 		for _, name := range w.data(who, "GET", "/session", "", 200)["confirmed_tools"].([]any) {
 			names = append(names, name.(string))

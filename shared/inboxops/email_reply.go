@@ -53,14 +53,30 @@ type Address struct {
 // Email is one email.
 type Email struct {
 	EmailFacts
-	ProcessedAt rest.Time      `json:"processed_at"`
-	ReleasedAt  rest.Time      `json:"released_at" doc:"From quarantine; null unless it was."`
-	Auth        []AuthCheck    `json:"authentication" doc:"What was found out about the sender; untrusted.auth_domains has the domain of each, in this order."`
-	Warnings    []Warning      `json:"warnings" doc:"What was repaired, cut or refused."`
-	Hidden      []Hidden       `json:"hidden_content" doc:"Hidden or deceptive content that was removed, by kind."`
-	Texts       []Text         `json:"texts" doc:"Of each text that was asked for: how much of it is here. The text itself stands under untrusted."`
-	Withheld    []string       `json:"withheld,omitempty" doc:"Texts that were asked for and can't be shown without codes:read."`
-	Untrusted   UntrustedEmail `json:"untrusted"`
+	ProcessedAt rest.Time   `json:"processed_at"`
+	ReleasedAt  rest.Time   `json:"released_at" doc:"From quarantine; null unless it was."`
+	Auth        []AuthCheck `json:"authentication" doc:"What was found out about the sender; untrusted.auth_domains has the domain of each, in this order."`
+	Warnings    []Warning   `json:"warnings" doc:"What was repaired, cut or refused."`
+	Hidden      []Hidden    `json:"hidden_content" doc:"Hidden or deceptive content that was removed, by kind."`
+	Texts       []Text      `json:"texts" doc:"Of each text that was asked for: how much of it is here. The text itself stands under untrusted."`
+	Withheld    []string    `json:"withheld,omitempty" doc:"Texts that were asked for and can't be shown without codes:read."`
+	// Class and Rules are what rules did.
+	Class       *Classification  `json:"classification" doc:"Null unless a rule set the category."`
+	Rules       []RuleRef        `json:"rules" doc:"Rules that matched it."`
+	Extractions []ExtractionFact `json:"extractions,omitempty" doc:"What templates found; the data stands in untrusted.extractions, in this order."`
+	Untrusted   UntrustedEmail   `json:"untrusted"`
+}
+
+// RuleRef names a rule as it was when it matched.
+type RuleRef struct {
+	ID      string `json:"rule_id"`
+	Version uint64 `json:"rule_version"`
+}
+
+// Classification says which rule set the category.
+type Classification struct {
+	Category string `json:"category"`
+	RuleRef
 }
 
 // AuthCheck is what one method found out.
@@ -114,6 +130,8 @@ type UntrustedEmail struct {
 	Markdown  *string   `json:"markdown,omitempty"`
 	HTML      *string   `json:"html,omitempty"`
 	Headers   []Header  `json:"headers,omitempty"`
+	// Extractions has the data of each extraction.
+	Extractions []ExtractedData `json:"extractions,omitempty"`
 }
 
 // Envelope is what the transport said of an email.
@@ -122,6 +140,7 @@ type Envelope struct {
 	To       string `json:"to"`
 	RemoteIP string `json:"remote_ip,omitempty"`
 	HELO     string `json:"helo,omitempty"`
+	Imported bool   `json:"imported,omitempty"`
 }
 
 // Code is a one-time code.
@@ -200,14 +219,25 @@ func emailOf(v inbox.EmailView) Email {
 			SizeBytes: v.Size, Flags: list(v.Flags), Attachments: v.Attachments, DeletedAt: at(v.DeletedAt),
 			PurgeAt: at(inbox.PurgeAt(v.DeletedAt)), Version: v.Version,
 		},
-		ProcessedAt: at(v.ProcessedAt), ReleasedAt: at(v.ReleasedAt),
+		ProcessedAt: at(v.ProcessedAt), ReleasedAt: at(v.ReleasedAt), Extractions: mapped(v.Extractions, extractionFactOf),
 		Auth:      mapped(v.Auth, func(c inbox.AuthCheck) AuthCheck { return AuthCheck{c.Method, c.Result, c.Aligned, c.Reason} }),
 		Warnings:  mapped(v.Warnings, func(w inbox.Warning) Warning { return Warning(w) }),
 		Hidden:    mapped(v.Signals, func(s inbox.Signal) Hidden { return Hidden(s) }),
 		Texts:     mapped(v.Texts, textOf),
 		Withheld:  v.Withheld,
+		Class:     classOf(v),
+		Rules:     mapped(v.Rules, ruleRefOf),
 		Untrusted: untrustedOf(v),
 	}
+}
+
+func ruleRefOf(r inbox.RuleRef) RuleRef { return RuleRef{r.Rule, r.Version} }
+
+func classOf(v inbox.EmailView) *Classification {
+	if v.CategoryBy.Rule == "" {
+		return nil
+	}
+	return &Classification{v.Category, ruleRefOf(v.CategoryBy)}
 }
 
 func untrustedOf(v inbox.EmailView) UntrustedEmail {
@@ -218,7 +248,7 @@ func untrustedOf(v inbox.EmailView) UntrustedEmail {
 		Domains: mapped(v.Auth, func(c inbox.AuthCheck) string { return c.Domain }),
 		Codes:   mapped(v.Codes, codeOf),
 		Links:   mapped(v.Links, linkOf),
-		Headers: mapped(v.Headers, func(h inbox.Header) Header { return Header(h) }),
+		Headers: mapped(v.Headers, func(h inbox.Header) Header { return Header(h) }), Extractions: mapped(v.Extractions, extractedDataOf),
 	}
 	if c.Sender != nil {
 		u.Sender = &Address{c.Sender.Name, c.Sender.Address}

@@ -33,7 +33,7 @@ type emailsListInput struct {
 
 type emailsGetInput struct {
 	ID             string   `path:"id" doc:"Id of the email."`
-	Include        []string `query:"include" enum:"text,reply_text,markdown,html,headers" maxItems:"5" default:"text" doc:"Texts to return. markdown is best for reading HTML mail, reply_text leaves out quoted text."`
+	Include        []string `query:"include" enum:"text,reply_text,markdown,html,headers,extractions" maxItems:"6" default:"text" doc:"What to return. markdown is best for reading HTML mail, reply_text leaves out quoted text, extractions is the data that templates found."`
 	MaxChars       int      `query:"max_chars" minimum:"1" maximum:"100000" default:"20000" doc:"Characters of each text at most."`
 	FromChar       int      `query:"from_char" minimum:"0" default:"0" doc:"Where each text starts: next_from_char of a truncated one reads on."`
 	IncludeDeleted bool     `query:"include_deleted" doc:"A deleted email too; admins only."`

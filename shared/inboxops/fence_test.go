@@ -22,6 +22,9 @@ var unfenced = map[string]string{
 	"Waiting": "holds places to wait, no mail", "Usage": "its operation refuses confined callers", "Rates": "of a grant",
 	"Webhooks": "its operations refuse confined callers", "Deliveries": "its operations refuse confined callers",
 	"WebhookSecrets": "holds nothing", "Receivers": "holds nothing",
+	"Rules": "its operations refuse confined callers", "Templates": "the workspace's; its operations refuse confined callers",
+	"Extractions": "read of a mail that was found; its operations refuse confined callers", "People": "members; its operation refuses confined callers",
+	"Uploads": "its operations refuse confined callers", "Puts": "holds nothing of an inbox",
 	"Jobs": "its operations refuse confined callers", "JobQueue": "holds ids of jobs", "Rand": "holds nothing",
 }
 
@@ -31,7 +34,7 @@ func TestEveryStoreIsFenced(t *testing.T) {
 	given := inbox.Deps{
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store,
 		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{}, SecretPages: w, Webhooks: w.store, Deliveries: w.store, Blobs: w, Downloads: w,
-		Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store,
+		Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Rules: w.store, Templates: w.store, Extractions: w.store, People: w.store, Uploads: w.store, Puts: w,
 	}
 	before, after := reflect.ValueOf(given), reflect.ValueOf(inboxops.Fence(given))
 	for i := range before.NumField() {

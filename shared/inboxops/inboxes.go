@@ -20,6 +20,7 @@ type Inbox struct {
 	RetentionDays *int      `json:"retention_days" doc:"Mail older than this is purged; null: kept."`
 	SenderPolicy  string    `json:"sender_policy" enum:"open,listed,listed_authenticated" doc:"Whose mail it takes; inboxes_set_sender_policy."`
 	OnUnlisted    string    `json:"on_unlisted" enum:"reject,quarantine,label" doc:"What becomes of other mail."`
+	Template      string    `json:"default_template,omitempty" doc:"Extraction template that every mail is read by."`
 	CreatedAt     rest.Time `json:"created_at"`
 	UpdatedAt     rest.Time `json:"updated_at"`
 	DeletedAt     rest.Time `json:"deleted_at" doc:"Null unless deleted."`
@@ -46,7 +47,7 @@ type InboxDetail struct {
 func inboxOf(in inbox.Inbox) Inbox {
 	out := Inbox{
 		ID: in.ID, Slug: in.Slug, Address: in.Address, DisplayName: in.DisplayName, State: string(in.State),
-		CreatedAt: at(in.CreatedAt), UpdatedAt: at(in.UpdatedAt), DeletedAt: at(in.DeletedAt),
+		Template: in.Template, CreatedAt: at(in.CreatedAt), UpdatedAt: at(in.UpdatedAt), DeletedAt: at(in.DeletedAt),
 		PurgeAt: at(inbox.PurgeAt(in.DeletedAt)), Version: in.Version,
 	}
 	policy, unlisted := in.Policy()
@@ -81,6 +82,7 @@ type InboxPatch struct {
 	DisplayName   rest.Patch[string] `json:"display_name,omitempty" maxLength:"128" doc:"Null: none."`
 	State         rest.Patch[string] `json:"state,omitempty" maxLength:"16" doc:"active, or paused to take no mail for now. Null: active."`
 	RetentionDays rest.Patch[int]    `json:"retention_days,omitempty" minimum:"1" maximum:"3650" doc:"Purge mail older than this. Null: keep it. Shortening it for an inbox that exists purges mail; over MCP the person is asked first."`
+	Template      rest.Patch[string] `json:"default_template,omitempty" maxLength:"63" doc:"Slug of an extraction template that every mail is read by. Null: none."`
 	IfVersion     uint64             `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the inbox's version."`
 }
 
@@ -197,7 +199,7 @@ func (in *inboxesUpsertInput) patch() inbox.InboxPatch {
 	return inbox.InboxPatch{
 		ID: b.ID, Slug: b.Slug, Address: b.Address, DisplayName: field(b.DisplayName),
 		State:     inbox.Field[inbox.State]{Present: state.Present, Null: state.Null, Value: inbox.State(state.Value)},
-		Retention: field(b.RetentionDays), IfVersion: b.IfVersion,
+		Retention: field(b.RetentionDays), Template: field(b.Template), IfVersion: b.IfVersion,
 	}
 }
 

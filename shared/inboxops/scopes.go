@@ -12,6 +12,7 @@ const (
 	scopeInboxesWrite    = "inboxes:write"
 	scopeEmailsRead      = "emails:read"
 	scopeEmailsWrite     = "emails:write"
+	scopeEmailsSend      = "emails:send"
 	scopeAttachmentsRead = "attachments:read"
 	scopeSendersRead     = "senders:read"
 	scopeSendersWrite    = "senders:write"
@@ -20,6 +21,11 @@ const (
 	scopeUsageRead       = "usage:read"
 	scopeAuditRead       = "audit:read"
 	scopeCodesRead       = "codes:read"
+	scopeRulesRead       = "rules:read"
+	scopeRulesWrite      = "rules:write"
+	scopeExtractionRead  = "extraction:read"
+	scopeExtractionWrite = "extraction:write"
+	scopeExtractionRun   = "extraction:run"
 	scopeWebhooksRead    = "webhooks:read"
 	scopeWebhooksWrite   = "webhooks:write"
 	scopeWebhooksSend    = "webhooks:send"
@@ -38,18 +44,18 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: scopeInboxesWrite, Description: "Create, change, pause, delete and restore inboxes."},
 		{Name: scopeEmailsRead, Description: "Read emails and the list of their attachments."},
 		{Name: scopeEmailsWrite, Description: "Label, handle, delete, restore and reprocess emails."},
-		{Name: "emails:send", Description: "Forward emails to members and allowed targets."},
+		{Name: scopeEmailsSend, Description: "Forward emails to members."},
 		{Name: scopeAttachmentsRead, Description: "Download attachments."},
 		{Name: scopeSendersRead, Description: "See allowed and blocked senders."},
 		{Name: scopeSendersWrite, Description: "Change who may send to an inbox."},
 		{Name: scopeWebhooksRead, Description: "See webhooks and their deliveries."},
 		{Name: scopeWebhooksWrite, Description: "Create, change and delete webhooks and rotate their secrets."},
 		{Name: scopeWebhooksSend, Description: "Test webhooks and repeat deliveries."},
-		{Name: "rules:read", Description: "See and test rules."},
-		{Name: "rules:write", Description: "Create, change and delete rules."},
-		{Name: "extraction:read", Description: "See extraction templates and extracted data."},
-		{Name: "extraction:write", Description: "Create, change and delete extraction templates."},
-		{Name: "extraction:run", Description: "Extract data from emails."},
+		{Name: scopeRulesRead, Description: "See and test rules."},
+		{Name: scopeRulesWrite, Description: "Create, change and delete rules."},
+		{Name: scopeExtractionRead, Description: "See extraction templates and extracted data."},
+		{Name: scopeExtractionWrite, Description: "Create, change and delete extraction templates."},
+		{Name: scopeExtractionRun, Description: "Extract data from emails."},
 		{Name: scopeKeysRead, Description: "See API keys, never their secrets.", Reserved: true, Strong: true},
 		{Name: scopeKeysWrite, Description: "Create, rotate and revoke API keys.", Reserved: true, Strong: true},
 		{Name: scopeJobsRead, Description: "Follow long-running jobs."},

@@ -62,6 +62,10 @@ func (w *world) SignedURL(_ context.Context, a inbox.Attachment, ttl time.Durati
 	return "https://files.test/" + a.BlobKey, clock().Add(ttl), nil
 }
 
+func (w *world) PutURL(_ context.Context, u inbox.Upload, ttl time.Duration) (string, map[string]string, time.Time, error) {
+	return "https://files.test/" + u.Key, map[string]string{"Content-Type": "application/octet-stream"}, clock().Add(ttl), nil
+}
+
 // Keep is the page of a secret.
 func (w *world) Keep(_ context.Context, person, what, secret string) (string, time.Time, error) {
 	w.kept = append(w.kept, person+" "+what+" "+secret)
@@ -91,7 +95,7 @@ func newWorld(t *testing.T) *world {
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
 	services, err := inboxops.NewServices(inbox.Deps{
-		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w,
+		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Rules: w.store, Templates: w.store, Extractions: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w, People: w.store, Uploads: w.store, Puts: w,
 		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{},
 		Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
@@ -101,7 +105,7 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	w.api, err = rest.New(c, rest.Deps{
 		Authenticator: w, Challenger: w, Logger: slog.New(slog.DiscardHandler), RequestID: func(context.Context) string { return "r" },
-		Source: func(context.Context) string { return "192.0.2.7" }, Idempotency: inboxops.Keys{Store: w.store},
+		Idempotency: inboxops.Keys{Store: w.store}, Source: func(context.Context) string { return "192.0.2.7" },
 	}, rest.Options{BasePath: "/api/v1"})
 	w.must(err)
 	segments, err := optool.ParseSegments(inboxops.Tools())
@@ -115,7 +119,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:write members:write keys:write inboxes:write senders:write emails:write attachments:read usage:read audit:read codes:read jobs:write webhooks:write webhooks:send")
+	all := v.Parse("workspaces:write members:write keys:write inboxes:write senders:write emails:write emails:send attachments:read usage:read audit:read codes:read jobs:write webhooks:write webhooks:send rules:write extraction:write extraction:run")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
 			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Email: name + "@example.com", Client: "client-" + name, Role: role, Own: role, Scopes: scopes, Expires: clock(),
@@ -133,7 +137,22 @@ func (w *world) seed(v *op.Vocabulary) {
 		w.must(w.store.CreateWorkspace(w.t.Context(), inbox.Workspace{ID: x.ws, Organization: x.org, Slug: "main", Name: "Main"}))
 		_, err := w.store.AddDomain(w.t.Context(), x.org, x.name+".test")
 		w.must(err)
+		w.member(x.org, x.name, "ana@"+x.name+".test", inbox.RoleViewer, true)
 	}
+}
+
+// member makes a person of an organization.
+func (w *world) member(org, name, email string, role inbox.Role, proven bool) inbox.Member {
+	w.t.Helper()
+	w.mails++
+	id, err := inbox.NewID("user", clock().Add(time.Duration(w.mails)*time.Second), rand.Reader)
+	w.must(err)
+	m := inbox.Member{User: id, Email: email, Organization: org, Role: role, CreatedAt: clock()}
+	if proven {
+		m.Proven = email
+	}
+	w.must(w.store.CreateMember(w.t.Context(), m))
+	return m
 }
 
 func (w *world) must(err error) {

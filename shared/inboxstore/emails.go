@@ -136,14 +136,14 @@ func (s *Store) updateEmail(
 	return inbox.Email{}, inbox.Busy()
 }
 
-func equal(a, b inbox.Email) (bool, error) {
+func equal(a, b any) (bool, error) {
 	x, err := json.Marshal(a)
 	if err != nil {
-		return false, fmt.Errorf("encode email: %w", err)
+		return false, fmt.Errorf("encode a row: %w", err)
 	}
 	y, err := json.Marshal(b)
 	if err != nil {
-		return false, fmt.Errorf("encode email: %w", err)
+		return false, fmt.Errorf("encode a row: %w", err)
 	}
 	return bytes.Equal(x, y), nil
 }

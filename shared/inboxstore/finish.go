@@ -83,14 +83,18 @@ func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string
 	return next, told, s.commit(ctx, &b)
 }
 
-// merge lays what the pipeline learned over the mail, but for what operations set: deletion, the handled mark, a category.
+// merge lays what the pipeline learned over the mail, but for what operations set: deletion, the handled mark, a category. A rule's
+// handled mark stands unless an operation came between, for it may have been the one that took the mark off.
 // Labels of both stay when an operation came between, for it may have set the very labels that are there.
 func merge(now inbox.Email, p inbox.Processed) inbox.Email {
 	next := p.Email
-	next.HandledAt, next.DeletedAt = now.HandledAt, now.DeletedAt
+	next.DeletedAt = now.DeletedAt
+	if now.Version != p.Email.Version || !now.HandledAt.IsZero() {
+		next.HandledAt = now.HandledAt
+	}
 	next.ReceivedAt, next.Organization, next.Inbox = now.ReceivedAt, now.Organization, now.Inbox
-	if now.Category != "" {
-		next.Category = now.Category
+	if now.Category != "" && now.Category != next.Category {
+		next.Category, next.CategoryBy = now.Category, now.CategoryBy
 	}
 	if now.Version != p.Email.Version {
 		next.Labels = append(slices.Clone(now.Labels), p.Email.Labels...)

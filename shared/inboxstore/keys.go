@@ -54,6 +54,21 @@ func senderKey(ws, in, id string, deleted bool) store.Key {
 
 func hitsPartition(ws, in string) string { return "sender-hits/" + ws + "/" + in }
 
+func rulesKey(ws string) store.Key           { return key("rules/"+ws, only) }
+func deletedRuleKey(ws, id string) store.Key { return key("rules/"+ws+deletedSuffix(true), id) }
+func ruleMatchesPartition(ws string) string  { return "rule-matches/" + ws }
+func templatesPartition(ws string, deleted bool) string {
+	return "templates/" + ws + deletedSuffix(deleted)
+}
+
+// extractionsPartition holds those of a workspace, or of one template of it.
+func extractionsPartition(ws, template string) string {
+	if template == "" {
+		return "extractions/" + ws
+	}
+	return "extractions/" + ws + "/t/" + template
+}
+
 // zoneKey is a digest, for a zone is what a domain of any length looks like.
 func zoneKey(ws, in, domain string) store.Key {
 	return key("sender-zones/"+ws+"/"+in, inbox.ShortDigest(sha256.Sum256([]byte(inbox.SenderZone(domain)))))

@@ -114,7 +114,7 @@ func (p *parser) flags(root *scan.Part) {
 			}
 		case "list-id", "list-post":
 			f.List = true
-		case "x-loop", "x-buzon-loop":
+		case "x-loop", "x-buzon-loop": // the second is what outmail writes
 			f.Loop = true
 		case "received":
 			received++

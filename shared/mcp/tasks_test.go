@@ -21,6 +21,9 @@ const withTasks = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/task
 
 var created = time.Date(2025, 11, 25, 10, 30, 0, 0, time.UTC)
 
+// longText is longer than what tools/call writes apart from the rest of its reply.
+var longText = `{"data":"` + strings.Repeat("x", 5000) + `"}`
+
 // desk has a task for each status, of the grant of good alone.
 type desk struct {
 	cancelled []string
@@ -44,6 +47,9 @@ func (d *desk) tasks() map[string]*mcp.Task {
 	wrong := of(mcp.TaskCompleted)
 	wrong.ID, wrong.Result = "tool, error", &mcp.CallResult{JSON: []byte(`{"kind":"invalid"}`), IsError: true}
 	all[wrong.ID] = &wrong
+	long := of(mcp.TaskCompleted)
+	long.ID, long.Result = "long", &mcp.CallResult{JSON: []byte(longText)}
+	all[long.ID] = &long
 	forever := of(mcp.TaskWorking)
 	forever.ID, forever.TTL, forever.Poll = "ñ", 0, 0
 	all[forever.ID] = &forever
@@ -226,6 +232,7 @@ func TestTaskResult(t *testing.T) {
 	}
 	for id, want := range map[string]string{
 		"completed":   `{"resultType":"complete","content":[{"type":"text","text":"{\"data\":{\"n\":1}}"}],"structuredContent":{"data":{"n":1}},`,
+		"long":        `{"resultType":"complete","content":[{"type":"text","text":"{\"data\":\"` + longText[9:len(longText)-2] + `\"}"}],"structuredContent":` + longText + `,`,
 		"tool, error": `{"resultType":"complete","content":[{"type":"text","text":"{\"kind\":\"invalid\"}"}],"isError":true,`,
 	} {
 		_, m := named(t, r, "tasks/get", id, "")

@@ -227,3 +227,43 @@ func TestCallerAgain(t *testing.T) {
 		t.Error("something of the call is gone")
 	}
 }
+
+type tracer struct{ asked int }
+
+func (t *tracer) Trace(context.Context) op.Trace {
+	t.asked++
+	return op.Trace{Operation: "things_create", Request: "r"}
+}
+
+type declared struct {
+	text  string
+	asked int
+}
+
+func (d *declared) Declared() string {
+	d.asked++
+	return d.text
+}
+
+func TestTraceIsToldWhenAsked(t *testing.T) {
+	client, who := &declared{text: "evil\u202e/1\n"}, &tracer{}
+	ctx := op.WithClient(t.Context(), &op.Caller{}, op.SurfaceMCP, client)
+	traced := op.WithTenant(ctx, op.Workspace{ID: "w"}, who)
+	if who.asked+client.asked != 0 {
+		t.Error("a call that writes nothing paid for its trace")
+	}
+	if got, want := op.TraceFrom(traced), (op.Trace{Operation: "things_create", Request: "r", Software: "evil/1"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for name, ctx := range map[string]context.Context{
+		"no route": ctx, "not traced": op.WithTenant(ctx, op.Workspace{ID: "w"}, nil), "nothing": t.Context(),
+		"another caller": op.WithCaller(traced, &op.Caller{}, op.SurfaceREST),
+	} {
+		if got := op.TraceFrom(ctx); got != (op.Trace{}) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := op.TraceFrom(op.WithTenant(op.WithCaller(t.Context(), &op.Caller{}, op.SurfaceREST), op.Workspace{}, who)); got.Software != "" || got.Request != "r" {
+		t.Errorf("a caller without a client: %+v", got)
+	}
+}

@@ -27,17 +27,45 @@ func body(n int) string {
 // process, with 64 senders at once. Budget: 500 mails a second on one core, which is "unsynced": the other
 // measures the disk, ten to twenty flushes a mail, shared between mails that are on their way at once.
 func BenchmarkAcceptToProcessed(b *testing.B) {
-	b.Run("synced", func(b *testing.B) { acceptToProcessed(b, false) })
-	b.Run("unsynced", func(b *testing.B) { acceptToProcessed(b, true) })
+	b.Run("synced", func(b *testing.B) { acceptToProcessed(b, false, 0) })
+	b.Run("unsynced", func(b *testing.B) { acceptToProcessed(b, true, 0) })
+	b.Run("unsynced, 20 rules", func(b *testing.B) { acceptToProcessed(b, true, 20) })
 }
 
-func acceptToProcessed(b *testing.B, noSync bool) {
+// judges stores rules of which the last one matches every mail.
+func (w *world) judges(ctx context.Context, n int) error {
+	var book inbox.Rulebook
+	for i := range n {
+		pattern := "benchmark"
+		if i < n-1 {
+			pattern = fmt.Sprintf(`(?i)invoice\s+no\.?\s*%d\d+`, i)
+		}
+		slug := fmt.Sprint("r", i)
+		book.Rules = append(book.Rules, inbox.Rule{
+			ID: inbox.RuleID(wsID, "", slug), Workspace: wsID, Slug: slug, Enabled: true, Match: inbox.MatchAny, Version: 1,
+			Conditions: []inbox.Condition{{Field: "text", Op: "matches", Value: pattern}, {Field: "subject", Op: "matches", Value: pattern}},
+			Actions:    []inbox.Action{{Type: "add_label", Value: slug}},
+		})
+	}
+	if n == 0 {
+		return nil
+	}
+	return w.store.UpdateRules(ctx, wsID, book.Rules[0].ID, inbox.Act{}, func(b *inbox.Rulebook, _ *inbox.Rule) error {
+		*b = book
+		return nil
+	})
+}
+
+func acceptToProcessed(b *testing.B, noSync bool, rules int) {
 	w, err := open(b.TempDir(), 0, noSync)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer func() { _ = w.close() }()
 	if err := w.seed(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if err := w.judges(b.Context(), rules); err != nil {
 		b.Fatal(err)
 	}
 	to, err := w.store.Recipient(b.Context(), "agent@acme.test")

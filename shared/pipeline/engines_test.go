@@ -65,6 +65,7 @@ func open(path string, ahead time.Duration, noSync bool) (*world, error) {
 	}
 	w.worker, err = pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: w.store, Mails: w.store, Blobs: blobs, Queue: w.queue, Parse: parsing.Mail(mail.Limits{}), Logger: log,
+		Rules: w.store, Extractor: inbox.NewLocators(), Extractions: w.store,
 	}, pipeline.WorkerOptions{MaxAttempts: 100}) // TestKilled's kills are not the mails' doing
 	if err != nil {
 		return nil, err

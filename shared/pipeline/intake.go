@@ -35,6 +35,7 @@ type IntakeDeps struct {
 	Senders    Senders          // nil: everybody may send
 	Stored     StoredBlobs      // for AcceptStored alone
 	Holding    Holding          // for AcceptStored alone
+	Known      Known            // for Import alone
 	// Rejected tells of a sender who was refused; its failure is not the sender's. nil: nobody is told.
 	Rejected func(ctx context.Context, to inbox.Recipient, from string, at time.Time) error
 }

@@ -64,9 +64,10 @@ func received(in inbox.Intake) []inbox.Email {
 			ID: d.Email, Organization: d.Organization, Workspace: d.Workspace, Inbox: d.Inbox,
 			Status: inbox.StatusReceived, ReceivedAt: in.ReceivedAt, UpdatedAt: in.ReceivedAt, Version: 1,
 			Size: in.Size, RawSHA256: in.RawSHA256, RawKey: in.RawKey,
-			Envelope:       inbox.Envelope{From: in.From, To: d.Address, RemoteIP: in.RemoteIP, HELO: in.HELO},
+			Envelope:       inbox.Envelope{From: in.From, To: d.Address, RemoteIP: in.RemoteIP, HELO: in.HELO, Imported: in.Imported},
 			Warnings:       append([]inbox.Warning(nil), in.Repairs...),
 			Authentication: in.Authentication, Door: d.Door,
+			Quiet: in.Quiet,
 		})
 	}
 	return mails

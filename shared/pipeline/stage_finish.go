@@ -7,7 +7,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/inbox"
 )
 
-// finish stores the outcome in one step; until then the mail is only being processed. Only who sent a mail holds it back: what
+// finish stores the outcome in one step; until then the mail is only being processed. Who sent a mail holds it back, or a rule: what
 // could harm a reader (scripts, hidden text, remote images) was taken out of the text or stays closed in a blob.
 func (r *run) finish(ctx context.Context) error {
 	err := r.store(ctx)
@@ -19,10 +19,14 @@ func (r *run) finish(ctx context.Context) error {
 		r.body, r.attachments, r.judged = nil, nil, inbox.Judgement{}
 		r.email.Auth, r.email.Trust = nil, inbox.Trust{}
 		r.email.OtherCodes = nil
+		r.email.Rules, r.email.Notify, r.email.CategoryBy = nil, nil, inbox.RuleRef{}
 		err = r.store(ctx)
 	}
 	if err == nil && r.judged.Entry != "" {
 		r.w.deps.Senders.HitSender(ctx, r.email.Workspace, r.email.Inbox, r.judged.Entry)
+	}
+	if err == nil && len(r.email.Rules) > 0 {
+		r.w.deps.Rules.HitRules(ctx, r.email.Workspace, r.email.Rules)
 	}
 	return err
 }

@@ -102,6 +102,7 @@ func (r *run) listed(ctx context.Context) (policy inbox.SenderPolicy, unlisted i
 		return "", "", nil, fmt.Errorf("inbox: %w", err)
 	}
 	policy, unlisted = in.Policy()
+	r.template = in.Template
 	if len(r.email.Content.From) == 0 {
 		return policy, unlisted, nil, nil
 	}

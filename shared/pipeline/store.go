@@ -71,3 +71,26 @@ type Senders interface {
 	// HitSender counts a mail that an entry decided.
 	HitSender(ctx context.Context, workspace, in, id string)
 }
+
+// Rules knows the rules of a workspace.
+type Rules interface {
+	// Rulebook reads them in one read. known is a revision that the caller holds: while it is the present one the book comes back
+	// empty. Revision 0: there are none.
+	Rulebook(ctx context.Context, workspace string, known uint64) (inbox.Rulebook, uint64, error)
+	// HitRules counts a mail that rules matched.
+	HitRules(ctx context.Context, workspace string, rules []inbox.RuleRef)
+}
+
+// Extractions keeps what is extracted from mail, and the mail that a job extracts from.
+type Extractions interface {
+	// Email reads one mail, deleted or not; the Body is nil unless asked for and kept in a row. not_found when there is none.
+	Email(ctx context.Context, workspace, id string, body bool) (inbox.Email, *inbox.Body, error)
+	// Attachments reads one page of what is known of a mail's attachments.
+	Attachments(ctx context.Context, r inbox.AttachmentRange) (rows []inbox.AttachmentRow, next string, err error)
+	// Hidden names the deleted inboxes of a workspace: their mail is out of reach.
+	Hidden(ctx context.Context, workspace string) (map[string]bool, error)
+	// Template finds an extraction template by id, deleted ones too; not_found when there is none.
+	Template(ctx context.Context, workspace, id string) (inbox.ExtractionTemplate, error)
+	// PutExtraction stores what was found, over an older extraction of the same mail and template. Repeating it changes nothing.
+	PutExtraction(ctx context.Context, e inbox.Extraction) error
+}

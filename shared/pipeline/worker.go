@@ -32,6 +32,10 @@ type WorkerDeps struct {
 	// SameOrganization reports whether two domains have one owner; nil: only when they are equal.
 	SameOrganization func(a, b string) bool
 	Senders          Senders // nil: every inbox is open and nobody is listed
+	Rules            Rules   // nil: there are none
+	// Extractor and Extractions are needed together; nil: nothing is extracted.
+	Extractor   inbox.Extractor
+	Extractions Extractions
 	// Tell gives out events and sends deliveries to webhooks, by their ids; nil: there are none.
 	Tell func(ctx context.Context, id string, attempt int) error
 
@@ -41,6 +45,8 @@ type WorkerDeps struct {
 	// JobFailed is told of a job before it is stored as failed, perhaps more than once of one job; an error keeps the job. nil: nobody.
 	JobFailed func(ctx context.Context, j inbox.Job) error
 	Reprocess Reprocessing // nil: no mail is read again
+	Importing *Importing   // nil: nothing is imported
+	Forward   *Forwarding  // nil: nothing is sent on
 	// Notify tells of a mail that was read again and whose job wants it told (inbox.ReprocessParams), perhaps more than once of
 	// one job. nil: there is nobody to tell.
 	Notify func(ctx context.Context, e inbox.Email, job string) error
@@ -64,12 +70,16 @@ type Worker struct {
 	inWork sync.Map // ids of the mails and jobs that goroutines of this process are at
 
 	handlers map[string]JobHandler
+	rules    ruleSets
 }
 
 // NewWorker checks the dependencies.
 func NewWorker(deps WorkerDeps, opts WorkerOptions) (*Worker, error) {
 	if deps.Outbox == nil || deps.Mails == nil || deps.Blobs == nil || deps.Queue == nil || deps.Parse == nil || deps.Logger == nil {
 		return nil, errors.New("pipeline: Outbox, Mails, Blobs, Queue, Parse and Logger are required")
+	}
+	if (deps.Extractor == nil) != (deps.Extractions == nil) {
+		return nil, errors.New("pipeline: Extractor and Extractions are needed together")
 	}
 	if deps.SameOrganization == nil {
 		deps.SameOrganization = strings.EqualFold
@@ -92,12 +102,22 @@ func NewWorker(deps WorkerDeps, opts WorkerOptions) (*Worker, error) {
 	if opts.MaxFiles <= 0 {
 		opts.MaxFiles = 500
 	}
-	w := &Worker{deps: deps, opts: opts, memory: semaphore.NewWeighted(opts.Memory), handlers: maps.Clone(deps.Handlers)}
+	w := &Worker{deps: deps, opts: opts, memory: semaphore.NewWeighted(opts.Memory), handlers: maps.Clone(deps.Handlers),
+		rules: ruleSets{ready: map[string]readyRules{}}}
 	if w.handlers == nil {
 		w.handlers = map[string]JobHandler{}
 	}
 	if deps.Reprocess != nil {
 		w.handlers[inbox.KindReprocess] = JobFunc(w.reprocess)
+	}
+	if deps.Extractor != nil {
+		w.handlers[inbox.KindExtract] = JobFunc(w.extractions)
+	}
+	if deps.Importing != nil {
+		w.handlers[inbox.KindImport] = JobFunc(w.importUpload)
+	}
+	if deps.Forward != nil {
+		w.handlers[inbox.KindForward] = JobFunc(w.forward)
 	}
 	return w, nil
 }
@@ -183,6 +203,8 @@ type run struct {
 	duplicateOf string   // the mail is an exact copy and will be dropped
 	author      string   // the one address that the checks speak of
 	judged      inbox.Judgement
+	template    string       // slug of the inbox's default one
+	wishes      []inbox.Wish // of rules
 	body        *inbox.Body
 	attachments []inbox.Attachment
 }
@@ -212,6 +234,8 @@ func (r *run) stages(ctx context.Context) error {
 		{"senders", (*run).senders},
 		{"body", (*run).bodies},
 		{"attachments", (*run).files},
+		{"rules", (*run).byRules},
+		{"extract", (*run).extract},
 		{"fit", (*run).fit},
 		{"finish", (*run).finish},
 	} {

@@ -167,6 +167,7 @@ func sampleMail(ctx context.Context, store *inboxstore.Store, m demo.Mail, clock
 	worker, err := pipeline.NewWorker(pipeline.WorkerDeps{
 		Outbox: steps, Mails: steps, Blobs: blobs, Queue: nowhere{}, Parse: parsing.Mail(mail.Limits{}), Logger: log,
 		Clock: clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: store,
+		Rules: store, Extractor: inbox.NewLocators(), Extractions: store,
 	}, pipeline.WorkerOptions{})
 	if err != nil {
 		return demo.Loaded{}, err

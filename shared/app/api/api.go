@@ -49,6 +49,7 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 	}
 	handler, err := web.New(web.Deps{
 		Store: e.Store, Blobs: web.Blobs{Opener: e.Blobs}, Downloads: web.Downloads{Signer: e.Blobs}, Serve: e.Blobs.Handler(), Queue: e.Queue,
+		Uploads: e.Blobs, Take: e.Blobs.TakeHandler(),
 		Engine: e.Engine, Seal: e.Seal, Permanent: e.Seal, Keys: e.Keys, Logger: log, Clock: time.Now, Random: rand.Reader, RequestID: requestID,
 	}, web.Options{
 		Origin: e.Origin, Issuer: e.Issuer, Audience: e.Audience, Development: true, AllowedOrigins: cfg.AllowedOrigins,

@@ -179,7 +179,7 @@ func (d *deployment) make(ctx context.Context, origin string) (_ http.Handler, e
 		}
 	}
 	h, err := web.New(web.Deps{
-		Store: d.store, Blobs: web.Blobs{Opener: d.blobs}, Downloads: web.Downloads{Signer: d.blobs}, Engine: d.engine, Queue: d.queue,
+		Store: d.store, Blobs: web.Blobs{Opener: d.blobs}, Downloads: web.Downloads{Signer: d.blobs}, Uploads: d.blobs, Engine: d.engine, Queue: d.queue,
 		Seal: d.seal, Permanent: d.fixed, Keys: d.keys, WebhookSecrets: d.hooks,
 		Logger: d.log, Clock: d.clock, Random: rand.Reader, RequestID: requestID,
 	}, web.Options{

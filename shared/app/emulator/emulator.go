@@ -88,6 +88,9 @@ func (e *Emulation) Put(ctx context.Context, key string, text []byte) error {
 	return e.Blobs.Put(ctx, key, bytes.NewReader(text), int64(len(text)))
 }
 
+// Folder is where everything lies, until Close.
+func (e *Emulation) Folder() string { return e.folder }
+
 // Close removes the folder, for it is nobody else's.
 func (e *Emulation) Close() error {
 	var err error

@@ -42,6 +42,21 @@ func (a *admin) UserLink(ctx context.Context, r LinkRequest) (LinkReply, error) 
 	return LinkReply{URL: url, Expires: expires}, err
 }
 
+// ProveReply is the person.
+type ProveReply struct {
+	User  string `json:"user"`
+	Email string `json:"email"`
+}
+
+// UserProve notes, on the word of whoever runs the service, that an address is the person's own, so that mail may be sent there.
+func (a *admin) UserProve(ctx context.Context, r LinkRequest) (ProveReply, error) {
+	m, err := a.store.UserByEmail(ctx, r.Email)
+	if err == nil {
+		_, err = a.store.ProveMember(ctx, m.User, m.Email)
+	}
+	return ProveReply{m.User, m.Email}, err
+}
+
 // RotateReply says what signs now.
 type RotateReply struct {
 	Rotated time.Time `json:"rotated_at"`

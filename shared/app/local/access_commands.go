@@ -8,7 +8,17 @@ import (
 )
 
 type userCommand struct {
-	Link userLinkCommand `cmd:"" help:"Print a link that signs a person in, once, within 15 minutes."`
+	Link  userLinkCommand  `cmd:"" help:"Print a link that signs a person in, once, within 15 minutes."`
+	Prove userProveCommand `cmd:"" help:"Note that a person's address is their own, so that mail may be forwarded to it."`
+}
+
+type userProveCommand struct {
+	Email string `arg:"" help:"Of the person."`
+}
+
+// Run notes it.
+func (c userProveCommand) Run(ctx context.Context, p *Process) error {
+	return p.run(ctx, "user-prove", LinkRequest(c), nil)
 }
 
 type userLinkCommand struct {

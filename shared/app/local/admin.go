@@ -46,6 +46,7 @@ func (a *admin) calls() []call {
 		verb("domain-add", a.AddDomain),
 		verb("token", a.Token),
 		verb("user-link", a.UserLink),
+		verb("user-prove", a.UserProve),
 		verb("keys-rotate", a.RotateKeys),
 		verb("service-create", a.CreateService),
 		verb("service-list", a.ListServices),
@@ -57,6 +58,7 @@ func (a *admin) calls() []call {
 // refusal is an error on the wire of the socket.
 type refusal struct {
 	Kind   string   `json:"kind"`
+	Code   string   `json:"code,omitempty"`
 	Public string   `json:"detail"`
 	Fixes  []string `json:"fixes,omitempty"`
 }
@@ -67,6 +69,7 @@ func (a *admin) serveAdmin(l net.Listener) *http.Server {
 	for _, c := range a.calls() {
 		mux.HandleFunc("POST /"+c.verb, c.ServeHTTP)
 	}
+	mux.HandleFunc("POST /import-mail", a.serveImport)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = s.Serve(l) }()
 	return s
@@ -86,12 +89,26 @@ func (c call) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if out.n > 0 {
 		panic(http.ErrAbortHandler)
 	}
+	refuse(w, err)
+}
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, err error) {
 	e := apperr.From(err)
 	if e.Kind == apperr.Internal {
 		e.Public = err.Error() //nolint:leakederror // only the owner of the data folder can open the socket
 	}
 	w.WriteHeader(http.StatusUnprocessableEntity)
-	_ = json.NewEncoder(w).Encode(refusal{e.Kind.String(), e.Public, e.Fixes})
+	_ = json.NewEncoder(w).Encode(refusal{e.Kind.String(), e.Name(), e.Public, e.Fixes})
+}
+
+// refusedBy reads what refuse wrote.
+func refusedBy(res *http.Response) error {
+	var no refusal
+	if err := json.NewDecoder(res.Body).Decode(&no); err != nil {
+		return fmt.Errorf("the running service answered %s", res.Status)
+	}
+	return apperr.New(apperr.Conflict, no.Code, no.Public, no.Fixes...)
 }
 
 type counted struct {
@@ -149,11 +166,7 @@ func remote(ctx context.Context, dir, verb string, in any, out io.Writer) (ok bo
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
-		var no refusal
-		if err := json.NewDecoder(res.Body).Decode(&no); err != nil {
-			return true, fmt.Errorf("the running service answered %s", res.Status)
-		}
-		return true, apperr.New(apperr.Conflict, no.Kind, no.Public, no.Fixes...)
+		return true, refusedBy(res)
 	}
 	_, err = io.Copy(out, res.Body)
 	return true, err

@@ -41,6 +41,7 @@ type grammar struct {
 	Token   tokenCommand   `cmd:"" help:"Print an access token for a person. Loopback services only."`
 	Event   eventCommand   `cmd:"" help:"Fill the tokens into an event file for the emulated Lambda function and print it."`
 	Secret  secretCommand  `cmd:"" help:"Secrets of a deployed service."`
+	Import  importCommand  `cmd:"" help:"Bring mail that was received elsewhere into an inbox. May be repeated."`
 	Backup  backupCommand  `cmd:"" help:"Write store, blobs and secrets into one tar archive. The service may run."`
 	Check   checkCommand   `cmd:"" help:"Check any MCP server in the world from outside. Exit code: 0 nothing failed, 1 something did, 2 it could not be checked."`
 }

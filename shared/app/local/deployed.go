@@ -25,7 +25,7 @@ import (
 // onAWS does a verb over a deployed service, with the credentials of the environment. Tokens belong to the process that has the keys,
 // and a backup is DynamoDB's.
 func (p *Process) onAWS(ctx context.Context, verb string, in any, out io.Writer) error {
-	if !slices.Contains([]string{"org-create", "domain-add", "user-link", "keys-rotate", "service-create", "service-list", "service-revoke"}, verb) {
+	if !slices.Contains([]string{"org-create", "domain-add", "user-link", "user-prove", "keys-rotate", "service-create", "service-list", "service-revoke"}, verb) {
 		return apperr.New(apperr.Invalid, "", "This verb is for a local service, and BUZON_STORE is dynamo.",
 			"Leave BUZON_STORE out to work on the local service.")
 	}

@@ -21,11 +21,13 @@ import (
 	"github.com/buzon-mail/buzon/shared/app/announce"
 	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
+	"github.com/buzon-mail/buzon/shared/app/outlet"
 	"github.com/buzon-mail/buzon/shared/app/telling"
 	"github.com/buzon-mail/buzon/shared/app/web"
 	"github.com/buzon-mail/buzon/shared/blob/dir"
 	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/demo"
+	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/mailauth"
@@ -145,6 +147,7 @@ func (s *Service) wire(origin string) (err error) {
 	}
 	s.api, err = web.New(web.Deps{
 		Store: s.store, Blobs: web.Blobs{Opener: s.blobs}, Downloads: web.Downloads{Signer: s.blobs}, Serve: s.blobs.Handler(), Queue: s.queue,
+		Uploads: s.blobs, Take: s.blobs.TakeHandler(),
 		Engine: s.engine, Seal: s.seal, Permanent: s.fixed,
 		Keys: s.keys, Logger: s.log, Clock: s.opts.Clock, Random: rand.Reader, Fetcher: s.opts.Fetcher,
 	}, web.Options{
@@ -168,7 +171,7 @@ func (s *Service) pipeline() (err error) {
 	}
 	s.intake, err = pipeline.NewIntake(pipeline.IntakeDeps{
 		Recipients: s.store, Outbox: s.store, Blobs: s.blobs, Queue: s.queue, Logger: s.log, Clock: s.opts.Clock,
-		Senders: s.store, Rejected: s.hooks.Rejected,
+		Senders: s.store, Known: s.store, Rejected: s.hooks.Rejected,
 	}, pipeline.IntakeOptions{})
 	if err != nil {
 		return err
@@ -177,14 +180,25 @@ func (s *Service) pipeline() (err error) {
 	if err != nil {
 		return err
 	}
+	out, err := s.outlet()
+	if err != nil {
+		return err
+	}
 	deps := pipeline.WorkerDeps{
 		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: parsing.Mail(mail.Limits{}),
 		Logger: s.log, Clock: s.opts.Clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: s.store,
+		Rules: s.store, Extractor: inbox.NewLocators(), Extractions: s.store,
 		Jobs: s.store, Reprocess: s.store, Authority: authority.New(s.store, s.engine, s.store),
+		Importing: &pipeline.Importing{Uploads: s.store, Inboxes: s.store, Blobs: s.blobs, Intake: s.intake, Cut: parsing.Cut, Dated: parsing.ImportedAt},
+		Forward:   &pipeline.Forwarding{Store: s.store, Outlet: outlet.Outlet{To: out}},
 	}
 	s.hooks.Join(&deps)
 	s.worker, err = pipeline.NewWorker(deps, pipeline.WorkerOptions{})
-	return err
+	if err != nil {
+		return err
+	}
+	s.admin.take = importInto(s.store, s.intake, func(ctx context.Context, id string) error { return s.worker.Handle(ctx, id, 1) })
+	return nil
 }
 
 // provider is the configured one; nil when there is none.

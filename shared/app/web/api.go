@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/announce"
+	"github.com/buzon-mail/buzon/shared/blob"
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxmcp"
 	"github.com/buzon-mail/buzon/shared/inboxops"
@@ -43,6 +44,8 @@ type Deps struct {
 	Downloads inbox.Downloads
 	Queue     queue.Queue   // of the worker's jobs
 	Serve     http.Handler  // of the downloads' addresses; nil where something else serves them
+	Uploads   blob.Uploader // addresses that files are put to; nil: none
+	Take      http.Handler  // of those addresses; nil where something else serves them
 	Engine    store.Engine  // of the authorization server's rows
 	Seal      *seal.Keyring // what travels for a day at most
 	Permanent *seal.Keyring // what clients keep; not rotated
@@ -147,12 +150,14 @@ func (b *builder) domain() error {
 		jobs = jobQueue{b.Queue}
 	}
 	services, err := inboxops.NewServices(inbox.Deps{
-		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store, Audit: b.Store,
+		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store,
+		Rules: b.Store, Templates: b.Store, Extractions: b.Store, Audit: b.Store, Jobs: b.Store, JobQueue: jobs,
 		Organizations: b.Store, Members: b.Store, Keys: b.Store, SignIns: signIns{b},
 		Threads: b.Store, Work: b.Store, Waiting: b.Store, Usage: b.Store, Rates: rates{b}, MaxWaits: b.MaxWaits,
 		Webhooks: b.Store, Deliveries: b.Store, WebhookSecrets: b.webhookSecrets(), SecretPages: secretPages{b},
 		Receivers: safehttp.New(safehttp.Options{Loopback: b.LoopbackReceivers}),
-		Jobs:      b.Store, JobQueue: jobs, Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
+		People:    b.Store, Uploads: b.Store, Puts: Puts{b.Uploads},
+		Blobs: b.Blobs, Downloads: b.Downloads, Cursors: b.Seal.Purpose("cursor"), Now: b.Clock, Rand: b.Random,
 	})
 	if err != nil {
 		return fmt.Errorf("web: %w", err)
@@ -277,13 +282,16 @@ func (b *builder) mux(routes *rest.API, endpoint *mcp.Server) http.Handler {
 	if b.Serve != nil {
 		m.downloads = b.logged("download", b.Serve)
 	}
+	if b.Take != nil {
+		m.uploads = b.logged("upload", b.Take)
+	}
 	return m
 }
 
 // table finds the handler of a path.
 type table struct {
-	exact                    map[string]http.Handler
-	rest, downloads, missing http.Handler
+	exact                             map[string]http.Handler
+	rest, downloads, uploads, missing http.Handler
 }
 
 // ServeHTTP hands the request to whom its path belongs.
@@ -296,6 +304,8 @@ func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		t.rest.ServeHTTP(w, r)
 	case t.downloads != nil && strings.HasPrefix(path, "/downloads/"):
 		t.downloads.ServeHTTP(w, r)
+	case t.uploads != nil && strings.HasPrefix(path, "/uploads/"):
+		t.uploads.ServeHTTP(w, r)
 	default:
 		t.missing.ServeHTTP(w, r)
 	}

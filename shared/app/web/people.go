@@ -60,6 +60,8 @@ func (p *members) PersonByEmail(ctx context.Context, email string) (oauth.Person
 	if err != nil {
 		return oauth.Person{}, err //nolint:wrapcheck // the store names the step
 	}
+	// Who asks has the word of a provider that the address is this person's: mail may be sent there. A failure waits for the next sign-in.
+	_, _ = p.store.ProveMember(ctx, m.User, m.Email)
 	return p.Person(ctx, m.User)
 }
 
@@ -97,7 +99,7 @@ var scopesInSpanish = map[string]string{
 	"inboxes:write":    "Crear, cambiar, pausar, borrar y recuperar bandejas.",
 	"emails:read":      "Leer los correos y la lista de sus adjuntos.",
 	"emails:write":     "Etiquetar, atender, borrar, recuperar y reprocesar correos.",
-	"emails:send":      "Reenviar correos a miembros y destinos permitidos.",
+	"emails:send":      "Reenviar correos a miembros.",
 	"attachments:read": "Descargar adjuntos.",
 	"senders:read":     "Ver los remitentes permitidos y bloqueados.",
 	"senders:write":    "Cambiar quién puede escribir a una bandeja.",

@@ -7,6 +7,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/app/deployed/jobqueue"
 	"github.com/buzon-mail/buzon/shared/app/signing"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
+	"github.com/buzon-mail/buzon/shared/outmail/ses"
 	"github.com/buzon-mail/buzon/shared/webhook"
 )
 
@@ -28,10 +29,14 @@ func enginesOf(a deployed.Account) (*Engines, error) {
 	if err != nil {
 		return nil, err
 	}
+	out, err := ses.New(a.AWS)
+	if err != nil {
+		return nil, err
+	}
 	box, err := signing.New(a.AWS, a.WebhookKey, a.Clock)
 	if err != nil {
 		return nil, err
 	}
 	secrets := func(ctx context.Context) (webhook.Secrets, error) { return box.Sealer(ctx) }
-	return &Engines{Secrets: secrets, Origin: a.Origin, Store: store, Rows: engine, Blobs: blobs, Queue: queue, Source: queue, Close: func() error { return nil }}, nil
+	return &Engines{Secrets: secrets, Origin: a.Origin, Store: store, Rows: engine, Blobs: blobs, Outlet: out, Queue: queue, Source: queue, Close: func() error { return nil }}, nil
 }

@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/emulator"
 	"github.com/buzon-mail/buzon/shared/inbox"
+	"github.com/buzon-mail/buzon/shared/outmail"
 	"github.com/buzon-mail/buzon/shared/webhook"
 )
 
@@ -31,10 +33,14 @@ func emulated(ctx context.Context, clock func() time.Time) (*Engines, error) {
 	if err := waiting(ctx, e); err != nil {
 		return nil, fmt.Errorf("%w (and closing: %w)", err, e.Close())
 	}
+	out, err := outmail.NewFolder(filepath.Join(e.Folder(), "outbox"))
+	if err != nil {
+		return nil, fmt.Errorf("%w (and closing: %w)", err, e.Close())
+	}
 	box := e.Seal.Purpose(inbox.WebhookSecretPurpose)
 	return &Engines{
 		Secrets: func(context.Context) (webhook.Secrets, error) { return box, nil }, Origin: e.Origin,
-		Store: e.Store, Rows: e.Engine, Blobs: e.Blobs, Queue: e.Queue, Source: e.Queue, Close: e.Close,
+		Store: e.Store, Rows: e.Engine, Blobs: e.Blobs, Outlet: out, Queue: e.Queue, Source: e.Queue, Close: e.Close,
 	}, nil
 }
 

@@ -14,14 +14,17 @@ import (
 	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/deployed"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
+	"github.com/buzon-mail/buzon/shared/app/outlet"
 	"github.com/buzon-mail/buzon/shared/app/telling"
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/config"
+	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/lambdaedge"
 	"github.com/buzon-mail/buzon/shared/mail"
 	"github.com/buzon-mail/buzon/shared/mailauth"
 	"github.com/buzon-mail/buzon/shared/oauth/standing"
+	"github.com/buzon-mail/buzon/shared/outmail"
 	"github.com/buzon-mail/buzon/shared/pipeline"
 	"github.com/buzon-mail/buzon/shared/pipeline/parsing"
 	"github.com/buzon-mail/buzon/shared/queue"
@@ -42,19 +45,28 @@ const (
 	visibility = 180 * time.Second
 	// stepTimeout bounds what is told to the queue when the handler's own time is over.
 	stepTimeout = 2 * time.Second
+	// sweepUploads is how many uploads whose time is over one tick removes.
+	sweepUploads = 100
 )
 
 // Engines is what the function stands on.
 type Engines struct {
 	Store  *inboxstore.Store
 	Rows   standing.Getter // of the authorization server
-	Blobs  pipeline.Blobs
+	Blobs  Blobs
+	Outlet outmail.Outlet
 	Queue  queue.Queue
 	Source Retrier
 	// Secrets opens signing secrets of webhooks; Origin is what webhooks are told of the API.
 	Secrets func(context.Context) (webhook.Secrets, error)
 	Origin  string
 	Close   func() error
+}
+
+// Blobs is what the function needs of a blob store.
+type Blobs interface {
+	pipeline.Blobs
+	pipeline.StoredBlobs
 }
 
 // Retrier gives a message back to the queue before its time; queue.Source does.
@@ -112,10 +124,19 @@ func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Functio
 	if err != nil {
 		return nil, err
 	}
+	intake, err := pipeline.NewIntake(pipeline.IntakeDeps{
+		Recipients: e.Store, Outbox: e.Store, Blobs: e.Blobs, Queue: e.Queue, Logger: log, Clock: clock, Known: e.Store,
+	}, pipeline.IntakeOptions{})
+	if err != nil {
+		return nil, err
+	}
 	deps := pipeline.WorkerDeps{
 		Outbox: e.Store, Mails: e.Store, Blobs: e.Blobs, Queue: e.Queue, Parse: parsing.Mail(mail.Limits{}), Logger: log, Clock: clock,
 		Authenticate: parsing.Senders(nil), SameOrganization: mailauth.SameOrganization, Senders: e.Store,
+		Rules: e.Store, Extractor: inbox.NewLocators(), Extractions: e.Store,
 		Jobs: e.Store, Reprocess: e.Store, Authority: authority.New(e.Store, e.Rows, e.Store),
+		Importing: &pipeline.Importing{Uploads: e.Store, Inboxes: e.Store, Blobs: e.Blobs, Intake: intake, Cut: parsing.Cut, Dated: parsing.ImportedAt},
+		Forward:   &pipeline.Forwarding{Store: e.Store, Outlet: outlet.Outlet{To: e.Outlet}},
 	}
 	hooks.Join(&deps)
 	worker, err := pipeline.NewWorker(deps, pipeline.WorkerOptions{ParseTimeout: parseTimeout})
@@ -135,7 +156,8 @@ func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Functio
 		Tick: func(ctx context.Context, _ lambdaedge.Tick) error {
 			ticks <- struct{}{}
 			defer func() { <-ticks }()
-			return errors.Join(due.Run(ctx), hooks.Due.Run(ctx))
+			_, swept := pipeline.SweepUploads(ctx, e.Store, e.Blobs, clock(), sweepUploads)
+			return errors.Join(due.Run(ctx), hooks.Due.Run(ctx), swept)
 		},
 	})}, nil
 }

@@ -21,7 +21,10 @@ import (
 	"github.com/buzon-mail/buzon/shared/seal"
 )
 
-var _ blob.Store = (*Store)(nil)
+var (
+	_ blob.Store    = (*Store)(nil)
+	_ blob.Uploader = (*Store)(nil)
+)
 
 // Options are the settings of Open. Without Keys and BaseURL there are no links.
 type Options struct {
@@ -36,6 +39,7 @@ type Store struct {
 	temp, objects string
 	base          string
 	links         *seal.Sealer // nil without links
+	puts          *seal.Sealer // nil without links
 	clock         func() time.Time
 	noSync        bool
 }
@@ -50,7 +54,7 @@ func Open(path string, opts Options) (*Store, error) {
 		s.clock = time.Now
 	}
 	if opts.Keys != nil && s.base != "" {
-		s.links = opts.Keys.Purpose("blob/dir/download")
+		s.links, s.puts = opts.Keys.Purpose("blob/dir/download"), opts.Keys.Purpose("blob/dir/upload")
 	}
 	if err := os.RemoveAll(s.temp); err != nil {
 		return nil, fmt.Errorf("clean blob directory %s: %w", path, err)

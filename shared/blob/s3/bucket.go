@@ -22,7 +22,10 @@ import (
 	"github.com/buzon-mail/buzon/shared/blob"
 )
 
-var _ blob.Store = (*Store)(nil)
+var (
+	_ blob.Store    = (*Store)(nil)
+	_ blob.Uploader = (*Store)(nil)
+)
 
 const (
 	headTimeout  = 10 * time.Second // S3 answers a put once it has stored it

@@ -33,6 +33,7 @@ const (
 	Dead    = Jobs + "-dead"
 	Roots   = "buzon/roots"
 	KeySet  = "buzon/keys"
+	Hooks   = "buzon/webhooks"
 	core    = "buzon-core"
 	ephemer = "buzon-ephemeral"
 )
