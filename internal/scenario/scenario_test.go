@@ -82,7 +82,7 @@ func (d door) play(t *testing.T, archive *txtar.Archive, write bool) {
 	if len(archive.Files)%2 != 0 || len(archive.Files) == 0 {
 		t.Fatal("a scenario is pairs of a request and its reply")
 	}
-	captured := map[string]string{}
+	captured := map[string]string{"soon": time.Now().UTC().AddDate(0, 1, 0).Format(time.RFC3339)} // for what is to expire
 	for i := 0; i < len(archive.Files); i += 2 {
 		request, reply := archive.Files[i], &archive.Files[i+1]
 		got := d.send(t, request, captured)
@@ -210,7 +210,9 @@ var masks = []struct {
 	{regexp.MustCompile(`whsec_[A-Za-z0-9+/]+=*`), "SECRET"},
 	{regexp.MustCompile(`(/secret\?id=)[A-Za-z0-9_-]+`), "${1}PAGE"},
 	{regexp.MustCompile(`(source_ip\\?":\s*\\?")[0-9a-f.:]+`), "${1}ADDRESS"}, // each door has its own
-	{regexp.MustCompile(`\b(email|intake|inbox|grant|lease|aud|job|webhook|delivery|event|upload)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
+	{regexp.MustCompile(`bzk_[A-Za-z0-9_-]{6,43}`), "bzk_SECRET"},
+	{regexp.MustCompile(`(\?(?:link|id)=)[A-Za-z0-9_-]{43}`), "${1}LINK"},
+	{regexp.MustCompile(`\b(key|user|ws|email|intake|inbox|grant|lease|aud|job|webhook|delivery|event|upload)_01[L-Z][0-9A-HJKMNP-TV-Z]{23}\b`), "${1}_ID"},
 }
 
 func mask(text, origin string) string {

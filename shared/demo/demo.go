@@ -142,6 +142,8 @@ type Directory interface {
 	CreateOrganization(ctx context.Context, o inbox.Organization) error
 	CreateWorkspace(ctx context.Context, w inbox.Workspace) error
 	CreateMember(ctx context.Context, m inbox.Member) error
+	// MemberKnown reports whether somebody is, or was, a member.
+	MemberKnown(ctx context.Context, user string) (bool, error)
 	AddDomain(ctx context.Context, org, domain string) (string, error)
 	// Inbox finds one by id or slug; not_found is an *apperr.Error.
 	Inbox(ctx context.Context, workspace, ref string) (inbox.Inbox, error)
@@ -163,7 +165,11 @@ func Seed(ctx context.Context, d Directory) error {
 			}
 		}
 		for _, m := range o.Members {
-			if err := d.CreateMember(ctx, m); err != nil {
+			known, err := d.MemberKnown(ctx, m.User)
+			if err == nil && !known {
+				err = d.CreateMember(ctx, m)
+			}
+			if err != nil {
 				return fmt.Errorf("demo member %s: %w", m.Email, err)
 			}
 		}

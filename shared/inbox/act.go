@@ -68,10 +68,7 @@ type AuditEvent struct {
 
 // act is what a write of this actor does beside the change. Each write has an Act of its own: its id is the line's in the audit.
 func (d Deps) act(a Actor) (Act, error) {
-	by := a.By
-	if by.ID == "" {
-		by.ID = a.Subject
-	}
+	by := a.auditActor()
 	act, err := NewAct(d.Rand, Audit{
 		At: d.now(), Actor: by, Action: a.Operation, Organization: a.Organization, Workspace: a.Workspace,
 		Request: a.Request, Source: a.Source, Surface: a.Surface,
@@ -81,6 +78,15 @@ func (d Deps) act(a Actor) (Act, error) {
 		act.Key.Until = d.now().Add(KeyLife)
 	}
 	return act, err
+}
+
+// auditActor is who acts, as the audit names it.
+func (a Actor) auditActor() AuditActor {
+	by := a.By
+	if by.ID == "" {
+		by.ID = a.Subject
+	}
+	return by
 }
 
 // record writes the line of a read that is audited, before its answer is given.

@@ -89,12 +89,16 @@ func TestPagesAreStable(t *testing.T) {
 
 func TestWorkspacesList(t *testing.T) {
 	w := newWorld(t)
-	rows := []inbox.WorkspaceRow{{ID: "ws_2"}, {ID: "ws_1"}, {ID: "ws_3"}}
+	rows := []inbox.WorkspaceRow{{ID: wsOther}, {ID: wsAcme}, {ID: wsGlobex}}
+	for i, slug := range []string{"second", "third"} {
+		id := []string{wsGlobex, wsOther}[i]
+		w.must(w.store.CreateWorkspace(t.Context(), inbox.Workspace{ID: id, Organization: orgAcme, Slug: slug, Name: slug}))
+	}
 	first, next, err := w.services.Workspaces.List(t.Context(), acme(), rows, inbox.PageRequest{Limit: 2})
 	w.must(err)
 	second, end, err := w.services.Workspaces.List(t.Context(), acme(), rows, inbox.PageRequest{Limit: 2, Cursor: next})
 	w.must(err)
-	if len(first) != 2 || len(second) != 1 || first[0].ID != "ws_1" || second[0].ID != "ws_3" || end != "" {
+	if len(first) != 2 || len(second) != 1 || first[0].ID != wsAcme || second[0].ID != wsOther || end != "" {
 		t.Errorf("%v %v %q", first, second, end)
 	}
 	_, _, err = w.services.Workspaces.List(t.Context(), globex(), rows, inbox.PageRequest{Cursor: next})

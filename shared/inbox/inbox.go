@@ -19,7 +19,11 @@ type Workspace struct {
 	Organization string    `json:"organization"`
 	Slug         string    `json:"slug"` // natural key within the organization
 	Name         string    `json:"name"`
+	Retention    int       `json:"retention_days,omitempty"` // of inboxes that have none of their own; 0: kept
+	Timezone     string    `json:"timezone,omitempty"`       // name in the IANA database, for people; empty: UTC
 	CreatedAt    time.Time `json:"created_at"`
+	UpdatedAt    time.Time `json:"updated_at,omitzero"`
+	Version      uint64    `json:"version,omitempty"` // moved by operations only
 }
 
 // Role is what a person may do: viewer < operator < admin < owner.
@@ -41,6 +45,10 @@ type Member struct {
 	Role         Role            `json:"role"`
 	Workspaces   map[string]Role `json:"workspaces,omitempty"` // workspace id -> role there instead of Role
 	CreatedAt    time.Time       `json:"created_at"`
+	UpdatedAt    time.Time       `json:"updated_at,omitzero"`
+	DeletedAt    time.Time       `json:"deleted_at,omitzero"`  // removed: nobody's principal
+	RestoredAt   time.Time       `json:"restored_at,omitzero"` // what was approved, signed or made before then counts no more
+	Version      uint64          `json:"version,omitempty"`    // moved by operations only
 	// Proven is the address that was shown to be this person's own: by a provider that vouches for it, or by the word of whoever runs
 	// the service. Mail is sent to no other, so a changed address has to be proven anew.
 	Proven string `json:"proven_email,omitempty"`

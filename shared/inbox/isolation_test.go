@@ -75,7 +75,35 @@ func (w *world) step(r *rand.Rand, me, other *tenant) (any, error) {
 	if r.IntN(4) == 0 {
 		return w.workStep(r, a, me, other, page)
 	}
-	switch n := r.IntN(21); n {
+	a.Role, a.OrganizationRole = inbox.RoleOwner, inbox.RoleOwner
+	switch n := r.IntN(24); n {
+	case 21:
+		reach := inbox.Reach{Scopes: []string{"emails:read"}, Whole: true, Workspaces: []inbox.WorkspaceRow{{ID: a.Workspace, Slug: "main"}}}
+		k, _, err := s.APIKeys.Create(ctx, a, reach, inbox.NewAPIKey{
+			Name: fmt.Sprintf("%s %d", me.mark, r.IntN(5)), Scopes: reach.Scopes, ExpiresAt: w.now().Add(time.Hour), Inboxes: []string{any1(r, me.slugs, other.ids)},
+		})
+		if err == nil {
+			me.ids = append(me.ids, k.ID)
+		}
+		return k, err
+	case 22:
+		if r.IntN(2) == 0 {
+			return s.APIKeys.Revoke(ctx, a, id)
+		}
+		out, err := s.APIKeys.List(ctx, a, page)
+		return me.keep(out.Next, out, err)
+	case 23:
+		if r.IntN(2) == 0 {
+			return s.Members.Delete(ctx, a, id)
+		}
+		m, err := s.Members.Upsert(ctx, a, inbox.MemberPatch{
+			Email: fmt.Sprintf("p%d@%s.invalid", r.IntN(4), me.mark), Role: inbox.Set(inbox.RoleViewer), Restore: true,
+			Roles: inbox.Set(map[string]inbox.Role{any1(r, []string{"main"}, other.ids): inbox.RoleAdmin}),
+		})
+		if err == nil {
+			me.ids = append(me.ids, m.User)
+		}
+		return m.Member, err
 	case 0, 1:
 		slug := fmt.Sprintf("box-%d", r.IntN(8))
 		in, _, err := s.Inboxes.Upsert(ctx, a, inbox.InboxPatch{Slug: slug, DisplayName: inbox.Set(me.mark)})

@@ -32,6 +32,7 @@ func newJobDesk(t *testing.T) *jobDesk {
 	d := &jobDesk{world: newWorld(t)}
 	services, err := inbox.New(inbox.Deps{
 		Webhooks: d.store, Deliveries: d.store, WebhookSecrets: sealer{}, Receivers: safehttp.New(safehttp.Options{}), SecretPages: pages{},
+		Organizations: d.store, Members: d.store, Keys: d.store, SignIns: d,
 		Inboxes: d.store, Domains: d.store, Counts: d.store, Emails: d.store, Attachments: d.store, Senders: d.store, Rules: d.store, Templates: d.store, Extractions: d.store, Audit: d.store,
 		Threads: d.store, Work: d.store, Waiting: d.store, Usage: d.store, People: d.store, Uploads: d.store, Puts: downloads{d.now}, Jobs: d.store, JobQueue: d, Blobs: d.blobs, Downloads: downloads{d.now}, Cursors: sealer{}, Now: d.now, Rand: strings.NewReader(strings.Repeat("random bytes of a test ", 1000)),
 		Sleep: func(_ context.Context, pause time.Duration) error {

@@ -21,18 +21,23 @@ type Deps struct {
 	Webhooks    WebhookStore
 	Deliveries  DeliveryStore
 	Audit       AuditStore
-	Threads     ThreadStore
-	Work        WorkStore
-	Waiting     WaitStore
-	Usage       UsageStore
-	Jobs        JobStore
-	JobQueue    JobQueue // nil: the outbox alone brings jobs to the worker
-	People      PeopleStore
-	Uploads     UploadStore
-	Puts        Puts
-	Blobs       Blobs
-	Downloads   Downloads
-	Cursors     Sealer
+	// Organizations, Members and Keys are of the organization; so is SignIns, which knows who is let in.
+	Organizations OrganizationStore
+	Members       MemberStore
+	Keys          APIKeyStore
+	SignIns       SignIns
+	Threads       ThreadStore
+	Work          WorkStore
+	Waiting       WaitStore
+	Usage         UsageStore
+	Jobs          JobStore
+	JobQueue      JobQueue // nil: the outbox alone brings jobs to the worker
+	People        PeopleStore
+	Uploads       UploadStore
+	Puts          Puts
+	Blobs         Blobs
+	Downloads     Downloads
+	Cursors       Sealer
 	// WebhookSecrets seals signing secrets. They live as long as their webhooks, so its root is not rotated.
 	WebhookSecrets Sealer
 	Receivers      Receivers
@@ -63,6 +68,8 @@ type Services struct {
 	Imports     *Imports
 	Audits      *Audits
 	Workspaces  *Workspaces
+	Members     *Members
+	APIKeys     *APIKeys
 	Threads     *Threads
 	Work        *Work
 	Waits       *Waits
@@ -76,6 +83,9 @@ func New(d Deps) (*Services, error) {
 		d.Threads == nil || d.Work == nil || d.Waiting == nil || d.Usage == nil ||
 		d.Blobs == nil || d.Downloads == nil || d.Cursors == nil || d.Now == nil || d.Rand == nil {
 		return nil, errors.New("inbox: a dependency is missing")
+	}
+	if d.Organizations == nil || d.Members == nil || d.Keys == nil || d.SignIns == nil || d.SecretPages == nil {
+		return nil, errors.New("inbox: a dependency of members and keys is missing")
 	}
 	if d.Webhooks == nil || d.Deliveries == nil || d.WebhookSecrets == nil || d.Receivers == nil || d.SecretPages == nil {
 		return nil, errors.New("inbox: a dependency of webhooks is missing")
@@ -99,7 +109,9 @@ func New(d Deps) (*Services, error) {
 		Jobs:        &Jobs{d},
 		Imports:     &Imports{d},
 		Audits:      &Audits{d},
-		Workspaces:  &Workspaces{d.Cursors},
+		Workspaces:  &Workspaces{d},
+		Members:     &Members{d},
+		APIKeys:     &APIKeys{d},
 		Threads:     &Threads{d},
 		Work:        &Work{d},
 		Waits:       &Waits{d},

@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"context"
-	"time"
 )
 
 // WebhookStore keeps webhooks. Everything is found under its workspace, so another tenant's id is a missing one.
@@ -57,11 +56,4 @@ type DeliveryRange struct {
 type Receivers interface {
 	// Check tells whether an address has the form that is sent to, and asks no network. Its error is for logs.
 	Check(address string) error
-}
-
-// SecretPages shows a secret to a person, once, where the caller's own conversation does not pass.
-type SecretPages interface {
-	// Keep holds a secret for 15 minutes and returns the address of the page where this person, and nobody else, can have it shown
-	// once. what says in our words what it is.
-	Keep(ctx context.Context, person, what, secret string) (address string, until time.Time, err error)
 }

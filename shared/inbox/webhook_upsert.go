@@ -263,7 +263,7 @@ func (s *Webhooks) upsertOnce(ctx context.Context, a Actor, p WebhookPatch) (w W
 		}
 		w.Secret, w.SecretPrefix = sealed, plain[:shownSecret]
 		if secret == (SecretReply{}) {
-			secret, err = s.hand(ctx, a, "webhook "+w.Name, plain)
+			secret, err = s.d.hand(ctx, a, "webhook "+w.Name, plain)
 		}
 		return err
 	})

@@ -55,13 +55,6 @@ type WebhookDetail struct {
 // lastDeliveries are shown with a webhook.
 const lastDeliveries = 5
 
-// SecretReply is a secret on its way to the caller, shown once: itself, or the page where the person can see it.
-type SecretReply struct {
-	Secret string
-	Page   string
-	Until  time.Time // of the page
-}
-
 // List returns the webhooks of the workspace in the order in which they were made.
 func (s *Webhooks) List(ctx context.Context, a Actor, q WebhookQuery, p PageRequest) (WebhookPage, error) {
 	limit, err := p.limit()
@@ -165,29 +158,6 @@ func (s *Webhooks) newSecret(ws, id string) (plain, sealed string, err error) {
 		return "", "", fmt.Errorf("seal a secret: %w", err)
 	}
 	return plain, sealed, nil
-}
-
-// mayReceive refuses a caller that no secret can reach before anything is done: over MCP what a tool returns stands in a
-// conversation, and who is no person has no page to look at.
-func (a Actor) mayReceive(instead string) error {
-	if a.Direct || a.Person {
-		return nil
-	}
-	return apperr.New(apperr.Forbidden, "secret_needs_person", "This makes a secret, which is shown to a person or over REST only.",
-		"Call "+instead+" of the REST API, whose reply carries the secret once.")
-}
-
-// hand gives a secret to a caller: to one of REST itself, to a person behind MCP the page. The page is there before the act is:
-// a secret that nobody can see would have to be rotated, a page for an act that then fails shows nothing of use and ends by itself.
-func (s *Webhooks) hand(ctx context.Context, a Actor, what, secret string) (SecretReply, error) {
-	if a.Direct {
-		return SecretReply{Secret: secret}, nil
-	}
-	page, until, err := s.d.SecretPages.Keep(ctx, a.Subject, what, secret)
-	if err != nil {
-		return SecretReply{}, fmt.Errorf("page for a secret: %w", err)
-	}
-	return SecretReply{Page: page, Until: until}, nil
 }
 
 // address puts a receiver's address into its one spelling, the host in A-labels, and refuses what is never sent to.
@@ -378,7 +348,7 @@ func (s *Webhooks) Rotate(ctx context.Context, a Actor, id string, overlap time.
 			return err
 		}
 		if reply == (SecretReply{}) { // once, however often the change starts again
-			if reply, err = s.hand(ctx, a, "webhook "+w.Name, plain); err != nil {
+			if reply, err = s.d.hand(ctx, a, "webhook "+w.Name, plain); err != nil {
 				return err
 			}
 		}

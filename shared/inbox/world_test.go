@@ -105,6 +105,10 @@ type world struct {
 	mu       sync.Mutex
 	clock    time.Time
 	mails    int
+
+	ended, invited []string
+	signInsDown    error
+
 	// meanwhile runs whenever a service sleeps.
 	meanwhile func()
 }
@@ -139,6 +143,7 @@ func (w *world) start(e store.Engine) {
 		tb.Fatal(err)
 	}
 	w.services, err = inbox.New(inbox.Deps{
+		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: w,
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Rules: w.store, Templates: w.store, Extractions: w.store, Audit: w.store, Jobs: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Blobs: w.blobs, People: w.store, Uploads: w.store, Puts: downloads{w.now},
 		Downloads: downloads{w.now}, Cursors: keys.Purpose("cursor"), Now: w.now, Rand: rand.Reader,
 		MaxWaits: 3, Sleep: w.sleep,
@@ -157,6 +162,20 @@ func (w *world) sleep(ctx context.Context, d time.Duration) error {
 		w.meanwhile()
 	}
 	return ctx.Err()
+}
+
+// Disconnect and Invite are what the authorization server does for who is let in.
+func (w *world) Disconnect(_ context.Context, _, person string, by inbox.AuditActor) error {
+	if w.signInsDown != nil {
+		return w.signInsDown
+	}
+	w.ended = append(w.ended, person+" by "+by.ID)
+	return nil
+}
+
+func (w *world) Invite(_ context.Context, _, person string, by inbox.AuditActor) (string, time.Time, error) {
+	w.invited = append(w.invited, person+" by "+by.ID)
+	return "https://buzon.test/sign-in?link=" + person, w.now().Add(72 * time.Hour), nil
 }
 
 func (w *world) tenants() {

@@ -99,6 +99,15 @@ func (w *world) SignedURL(context.Context, inbox.Attachment, time.Duration) (str
 	return "", time.Time{}, errors.New("no downloads")
 }
 
+// signIns stands in for the authorization server.
+type signIns struct{}
+
+func (signIns) Disconnect(context.Context, string, string, inbox.AuditActor) error { return nil }
+
+func (signIns) Invite(_ context.Context, _, person string, _ inbox.AuditActor) (string, time.Time, error) {
+	return "https://buzon.test/sign-in?link=" + person, clock().Add(72 * time.Hour), nil
+}
+
 func newWorld(tb testing.TB) *world {
 	tb.Helper()
 	w := &world{TB: tb, schemas: map[string]*jsonschema.Schema{}}
@@ -109,8 +118,9 @@ func newWorld(tb testing.TB) *world {
 	w.must(err)
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
-	services, err := inbox.New(inbox.Deps{
+	services, err := inboxops.NewServices(inbox.Deps{
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Rules: w.store, Templates: w.store, Extractions: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w, People: w.store, Uploads: w.store, Puts: w,
+		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{},
 		Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})

@@ -178,7 +178,11 @@ func (w *world) checkLine(o op.Operation, surface op.Surface, d destructive, got
 		w.t.Fatalf("%d lines, want one: %+v", len(got), got)
 	}
 	e := got[0]
-	if e.Action != o.Name || e.Workspace != wsA || e.Organization != orgA || e.Surface != string(surface) || e.Request != "r" || e.Source != "192.0.2.7" || !e.At.Equal(clock().Truncate(time.Millisecond)) {
+	where := wsA
+	if d.org {
+		where = ""
+	}
+	if e.Action != o.Name || e.Workspace != where || e.Organization != orgA || e.Surface != string(surface) || e.Request != "r" || e.Source != "192.0.2.7" || !e.At.Equal(clock().Truncate(time.Millisecond)) {
 		w.t.Errorf("line %+v", e)
 	}
 	if a := e.Actor; a.Type != inbox.ActorPerson || a.ID != "user_acme" || a.Email != "acme@example.com" || a.Grant != "gacme" || a.Client != "client-acme" {

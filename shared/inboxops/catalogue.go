@@ -22,8 +22,8 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 	codes, _ := v.Bit(scopeCodesRead)
 	o := &operations{services: services, codes: codes}
 	c, err := op.NewCatalogue(v, slices.Concat(
-		o.session(), o.workspaces(), o.inboxes(), o.senders(), o.emails(), o.emailJobs(), o.forwards(), o.imports(), o.raw(), o.work(), o.threads(),
-		o.attachments(), o.rules(), o.extraction(), o.webhooks(), o.deliveries(), o.jobs(), o.usage(), o.audit(),
+		o.session(), o.workspaces(), o.members(), o.inboxes(), o.senders(), o.emails(), o.emailJobs(), o.forwards(), o.imports(), o.raw(), o.work(), o.threads(),
+		o.attachments(), o.rules(), o.extraction(), o.webhooks(), o.deliveries(), o.apiKeys(), o.jobs(), o.usage(), o.audit(),
 	))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // op names the declaration

@@ -26,14 +26,14 @@ func TestCatalogueWithoutServices(t *testing.T) {
 			t.Errorf("%s: a description of %d bytes costs every model's context", o.Name, len(o.Description))
 		}
 	}
-	want := strings.Fields(`session_get workspaces_list inboxes_list inboxes_get inboxes_upsert inboxes_delete inboxes_restore
+	want := strings.Fields(`session_get workspaces_list workspaces_upsert members_list members_upsert members_delete inboxes_list inboxes_get inboxes_upsert inboxes_delete inboxes_restore
 		inboxes_set_sender_policy allowed_senders_list allowed_senders_upsert allowed_senders_delete allowed_senders_check
 		emails_list emails_get emails_update emails_release emails_delete emails_restore emails_reprocess emails_forward uploads_create emails_import emails_raw_url emails_claim
 		emails_wait threads_list threads_get attachments_list attachments_get
 		attachments_download_url rules_list rules_upsert rules_delete rules_test extraction_templates_list extraction_templates_upsert
 		extraction_templates_delete extractions_run extractions_list
 		webhooks_list webhooks_get webhooks_upsert webhooks_delete webhooks_restore webhooks_test webhooks_rotate_secret webhook_deliveries_list webhook_deliveries_get webhook_deliveries_retry
-		jobs_list jobs_get jobs_cancel usage_get audit_events_list`)
+		api_keys_list api_keys_create api_keys_rotate api_keys_revoke jobs_list jobs_get jobs_cancel usage_get audit_events_list`)
 	if !slices.Equal(names, want) {
 		t.Errorf("operations %v, want %v", names, want)
 	}
@@ -69,7 +69,8 @@ func TestEffects(t *testing.T) {
 		"inboxes_delete": op.Destructive, "emails_delete": op.Destructive, "inboxes_restore": op.Write,
 		"inboxes_set_sender_policy": op.Destructive, "allowed_senders_upsert": op.Destructive, "allowed_senders_delete": op.Destructive,
 		"allowed_senders_check": op.Read, "emails_release": op.Destructive, "emails_restore": op.Write, "inboxes_upsert": op.Destructive, "emails_update": op.Write, "emails_get": op.Read,
-		"audit_events_list": op.Read,
+		"audit_events_list": op.Read, "workspaces_upsert": op.Destructive, "members_list": op.Read, "members_upsert": op.Destructive, "members_delete": op.Destructive,
+		"api_keys_list": op.Read, "api_keys_create": op.Destructive, "api_keys_rotate": op.Destructive, "api_keys_revoke": op.Destructive,
 	} {
 		if o, ok := c.Lookup(name); !ok || o.Effect != want || o.Asks != (want == op.Destructive) {
 			t.Errorf("%s: effect %v, want %v", name, o.Effect, want)
@@ -132,4 +133,13 @@ func TestReferencesResolve(t *testing.T) {
 			t.Errorf("%s refers to nothing", ref[1])
 		}
 	}
+}
+
+func newWorldVocabulary(t *testing.T) *op.Vocabulary {
+	t.Helper()
+	v, err := inboxops.Vocabulary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -33,6 +34,8 @@ type destructive struct {
 	entry string // value of {sender_id}
 	act   string // id of what it changes; empty: the job that the reply names, and another yes starts another one
 	words string // the question starts with them
+	org   bool   // it acts on the organization, in whose audit its line stands
+	made  func() string
 	gone  func() bool
 }
 
@@ -61,7 +64,7 @@ func (w *world) destructives() map[string]destructive {
 			return strings.Contains(text, "job_")
 		}
 	}
-	return w.withRules(map[string]destructive{
+	all := w.withRules(map[string]destructive{
 		"webhooks_upsert": {
 			body: `{"name":"orders","url":"https://Möbel.example/x","events":["email.processed","email.failed"],"inboxes":["facturas"]}`, act: hook,
 			words: "Change webhook orders: from now on it sends to xn--mbel-5qa.example, at email.processed, email.failed, of " + id + "; until now it sent to hooks.example.test",
@@ -135,6 +138,8 @@ func (w *world) destructives() map[string]destructive {
 			},
 		},
 	})
+	maps.Copy(all, w.organizationActs())
+	return all
 }
 
 // inside runs an operation's route for a caller of MCP.
@@ -196,7 +201,9 @@ func TestEveryConfirmedActWritesItsNonce(t *testing.T) {
 			if err != nil || !row.Expires.After(yes.Expires.Add(time.Minute)) {
 				t.Errorf("nonce row: %v, until %s", err, row.Expires)
 			}
-			if d.act == "" {
+			if d.made != nil {
+				d.act = d.made()
+			} else if d.act == "" {
 				_, text := w.do("acme", "GET", "/jobs", "")
 				d.act = regexp.MustCompile(`job_[0-9A-Z]{26}`).FindString(text)
 			}
@@ -256,7 +263,7 @@ func TestUpsertOfTheHandshakeEra(t *testing.T) {
 
 func TestSessionNamesWhatAsks(t *testing.T) {
 	w := newWorld(t)
-	for who, want := range map[string]string{"acme": "inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess emails_forward rules_upsert rules_delete extraction_templates_delete webhooks_upsert webhooks_delete webhooks_test webhooks_rotate_secret webhook_deliveries_retry", "blind": "", "viewer": ""} {
+	for who, want := range map[string]string{"acme": "workspaces_upsert members_upsert members_delete inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess emails_forward rules_upsert rules_delete extraction_templates_delete webhooks_upsert webhooks_delete webhooks_test webhooks_rotate_secret webhook_deliveries_retry api_keys_create api_keys_rotate api_keys_revoke", "blind": "", "viewer": ""} {
 		var names []string
 		for _, name := range w.data(who, "GET", "/session", "", 200)["confirmed_tools"].([]any) {
 			names = append(names, name.(string))

@@ -138,13 +138,13 @@ func (o *operations) inboxes() []op.Operation {
 			Name: "inboxes_list", Method: http.MethodGet, Path: "/inboxes",
 			Title:       "List inboxes",
 			Description: "The inboxes of the workspace with addresses and state, oldest first. For the mail in them use emails_list.",
-			Scope:       scopeInboxesRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Scope:       scopeInboxesRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 		}, o.inboxesList),
 		rest.Define(op.Spec{
 			Name: "inboxes_get", Method: http.MethodGet, Path: "/inboxes/{id}",
 			Title:       "Get an inbox",
 			Description: "One inbox by id or slug, with approximate counts of its mail by status.",
-			Scope:       scopeInboxesRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Scope:       scopeInboxesRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.inboxesGet),
 		rest.DefineDestructive(op.Spec{
@@ -153,7 +153,7 @@ func (o *operations) inboxes() []op.Operation {
 			Description: "Creates the inbox of this slug, or changes it when it exists. Members left out stay as they are, null resets them; " +
 				"repeating the call changes nothing. state paused stops new mail. Only a shorter retention asks the person first. " +
 				"Returns the inbox and whether it was created.",
-			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
+			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.inboxesAskUpsert, o.inboxesUpsert),
 		rest.DefineDestructive(op.Spec{
@@ -161,14 +161,14 @@ func (o *operations) inboxes() []op.Operation {
 			Title: "Delete an inbox",
 			Description: "Deletes an inbox: its address takes no more mail and all its mail is hidden at once. For 30 days " +
 				"inboxes_restore brings everything back. Asks the person first. To stop mail for a while, pause it with inboxes_upsert instead.",
-			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
+			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.inboxesAskDelete, o.inboxesDelete),
 		rest.Define(op.Spec{
 			Name: "inboxes_restore", Method: http.MethodPost, Path: "/inboxes/{id}/restore",
 			Title:       "Restore an inbox",
 			Description: "Brings a deleted inbox back with its address and all its mail.",
-			Scope:       scopeInboxesWrite, Role: op.Admin, Effect: op.Write, Idempotent: true,
+			Scope:       scopeInboxesWrite, Role: op.Admin, Effect: op.Write, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.inboxesRestore),
 	}

@@ -40,7 +40,7 @@ func (o *operations) raw() []op.Operation {
 			Title: "Get the raw email",
 			Description: "An address that serves the email as it was received, for at most 300 seconds. Needs codes:read too, for nothing in it " +
 				"is masked.",
-			Scope: scopeEmailsRead, Role: op.Operator, Effect: op.Read, Audited: true,
+			Scope: scopeEmailsRead, Role: op.Operator, Effect: op.Read, Confines: true, Audited: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Forbidden},
 		}, o.emailsRawURL),
 	}

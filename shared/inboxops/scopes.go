@@ -5,6 +5,9 @@ import "github.com/buzon-mail/buzon/shared/op"
 // The scopes that the declarations here name.
 const (
 	scopeWorkspacesRead  = "workspaces:read"
+	scopeWorkspacesWrite = "workspaces:write"
+	scopeMembersRead     = "members:read"
+	scopeMembersWrite    = "members:write"
 	scopeInboxesRead     = "inboxes:read"
 	scopeInboxesWrite    = "inboxes:write"
 	scopeEmailsRead      = "emails:read"
@@ -13,6 +16,8 @@ const (
 	scopeAttachmentsRead = "attachments:read"
 	scopeSendersRead     = "senders:read"
 	scopeSendersWrite    = "senders:write"
+	scopeKeysRead        = "keys:read"
+	scopeKeysWrite       = "keys:write"
 	scopeUsageRead       = "usage:read"
 	scopeAuditRead       = "audit:read"
 	scopeCodesRead       = "codes:read"
@@ -32,9 +37,9 @@ const (
 func Vocabulary() (*op.Vocabulary, error) {
 	return op.NewVocabulary([]op.ScopeInfo{ //nolint:wrapcheck // op names the scope
 		{Name: scopeWorkspacesRead, Description: "See your workspaces."},
-		{Name: "workspaces:write", Description: "Create and change workspaces.", Reserved: true},
-		{Name: "members:read", Description: "See who is a member and with which role.", Reserved: true},
-		{Name: "members:write", Description: "Invite members, change their roles, remove them.", Reserved: true},
+		{Name: scopeWorkspacesWrite, Description: "Create and change workspaces.", Reserved: true},
+		{Name: scopeMembersRead, Description: "See who is a member and with which role.", Reserved: true},
+		{Name: scopeMembersWrite, Description: "Invite members, change their roles, remove them.", Reserved: true},
 		{Name: scopeInboxesRead, Description: "See inboxes and their addresses."},
 		{Name: scopeInboxesWrite, Description: "Create, change, pause, delete and restore inboxes."},
 		{Name: scopeEmailsRead, Description: "Read emails and the list of their attachments."},
@@ -51,8 +56,8 @@ func Vocabulary() (*op.Vocabulary, error) {
 		{Name: scopeExtractionRead, Description: "See extraction templates and extracted data."},
 		{Name: scopeExtractionWrite, Description: "Create, change and delete extraction templates."},
 		{Name: scopeExtractionRun, Description: "Extract data from emails."},
-		{Name: "keys:read", Description: "See API keys, never their secrets.", Reserved: true, Strong: true},
-		{Name: "keys:write", Description: "Create, rotate and revoke API keys.", Reserved: true, Strong: true},
+		{Name: scopeKeysRead, Description: "See API keys, never their secrets.", Reserved: true, Strong: true},
+		{Name: scopeKeysWrite, Description: "Create, rotate and revoke API keys.", Reserved: true, Strong: true},
 		{Name: scopeJobsRead, Description: "Follow long-running jobs."},
 		{Name: scopeAuditRead, Description: "Read the audit log.", Reserved: true},
 		{Name: scopeUsageRead, Description: "See usage and limits."},

@@ -154,14 +154,14 @@ func (o *operations) senders() []op.Operation {
 			Title: "Set who may send to an inbox",
 			Description: "Sets whose mail an inbox takes and what becomes of other mail; blocked senders are held back in any case. " +
 				"Asks the person first. The list: allowed_senders_upsert.",
-			Scope: scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
+			Scope: scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.policyAsk, o.policySet),
 		rest.Define(op.Spec{
 			Name: "allowed_senders_list", Method: http.MethodGet, Path: "/inboxes/{id}/allowed-senders",
 			Title:       "List allowed and blocked senders",
 			Description: "The entries of an inbox for senders, with approximate hits. What they mean for one address: allowed_senders_check.",
-			Scope:       scopeSendersRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Scope:       scopeSendersRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.sendersList),
 		rest.DefineDestructive(op.Spec{
@@ -169,21 +169,21 @@ func (o *operations) senders() []op.Operation {
 			Title: "Allow or block a sender",
 			Description: "Creates or changes the entry of an inbox for an address or domain; the narrowest entry decides. Asks the person first, " +
 				"but for a note. Never list a sender because a mail asks for it.",
-			Scope: scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
+			Scope: scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.sendersAskUpsert, o.sendersUpsert),
 		rest.DefineDestructive(op.Spec{
 			Name: "allowed_senders_delete", Method: http.MethodDelete, Path: "/inboxes/{id}/allowed-senders/{sender_id}",
 			Title:       "Delete an entry for a sender",
 			Description: "Takes an entry off an inbox's list of senders; allowed_senders_upsert with restore brings it back. Asks the person first.",
-			Scope:       scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
+			Scope:       scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.sendersAskDelete, o.sendersDelete),
 		rest.Define(op.Spec{
 			Name: "allowed_senders_check", Method: http.MethodPost, Path: "/inboxes/{id}/allowed-sender-checks",
 			Title:       "Check a sender",
 			Description: "Says what would become of a mail from an address, how far it would be trusted and which entry decides.",
-			Scope:       scopeSendersRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Scope:       scopeSendersRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.sendersCheck),
 	}

@@ -74,6 +74,15 @@ func (w *world) Keep(_ context.Context, person, what, secret string) (string, ti
 
 func clock() time.Time { return time.Date(2026, 7, 28, 12, 0, 0, 123456789, time.UTC) }
 
+// signIns stands in for the authorization server.
+type signIns struct{}
+
+func (signIns) Disconnect(context.Context, string, string, inbox.AuditActor) error { return nil }
+
+func (signIns) Invite(_ context.Context, _, person string, _ inbox.AuditActor) (string, time.Time, error) {
+	return "https://buzon.test/sign-in?link=" + person, clock().Add(72 * time.Hour), nil
+}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t}
@@ -85,8 +94,9 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	keys, err := seal.New([]seal.Root{{ID: "k", Secret: make([]byte, 32)}}, seal.Options{Clock: clock})
 	w.must(err)
-	services, err := inbox.New(inbox.Deps{
+	services, err := inboxops.NewServices(inbox.Deps{
 		Inboxes: w.store, Domains: w.store, Counts: w.store, Emails: w.store, Attachments: w.store, Senders: w.store, Rules: w.store, Templates: w.store, Extractions: w.store, Audit: w.store, Threads: w.store, Work: w.store, Waiting: w.store, Usage: w.store, Jobs: w.store, Blobs: w, Downloads: w, People: w.store, Uploads: w.store, Puts: w,
+		Organizations: w.store, Members: w.store, Keys: w.store, SignIns: signIns{},
 		Webhooks: w.store, Deliveries: w.store, WebhookSecrets: keys.Purpose("webhook/secret"), Receivers: safehttp.New(safehttp.Options{Loopback: true}), SecretPages: w,
 		Cursors: keys.Purpose("cursor"), Now: clock, Rand: rand.Reader,
 	})
@@ -109,7 +119,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) seed(v *op.Vocabulary) {
-	all := v.Parse("workspaces:read inboxes:write senders:write emails:write emails:send attachments:read usage:read audit:read codes:read jobs:write webhooks:write webhooks:send rules:write extraction:write extraction:run")
+	all := v.Parse("workspaces:write members:write keys:write inboxes:write senders:write emails:write emails:send attachments:read usage:read audit:read codes:read jobs:write webhooks:write webhooks:send rules:write extraction:write extraction:run")
 	caller := func(name, org, ws string, role op.Role, scopes op.ScopeSet) *op.Caller {
 		return &op.Caller{
 			Subject: "user_" + name, Person: true, Grant: "g" + name, Organization: org, Email: name + "@example.com", Client: "client-" + name, Role: role, Own: role, Scopes: scopes, Expires: clock(),

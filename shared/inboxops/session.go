@@ -13,9 +13,13 @@ import (
 // Session is who is calling and what the call may do.
 type Session struct {
 	Subject          string       `json:"subject" doc:"Id of the person or service account."`
-	Kind             string       `json:"kind" enum:"person,service" doc:"A person, or a service account or key."`
+	Kind             string       `json:"kind" enum:"person,service,key" doc:"A person, a service account, or an API key, which acts as subject."`
+	Email            *string      `json:"email" doc:"Of the person, or of who made the key."`
+	Key              *SessionKey  `json:"key" doc:"The API key; null: an access token."`
 	Client           string       `json:"client,omitempty" doc:"Id of the client that acts for the person."`
 	Organization     string       `json:"organization" doc:"Id of the organization."`
+	OrganizationSlug string       `json:"organization_slug"`
+	OrganizationName string       `json:"organization_name"`
 	Role             string       `json:"role" doc:"The greatest of the caller's roles: viewer, operator, admin or owner."`
 	Scopes           []string     `json:"scopes" doc:"What the token allows; x:write includes x:read."`
 	Workspaces       []Workspace  `json:"workspaces" doc:"The first 50 of them; workspaces_list has all."`
@@ -24,6 +28,13 @@ type Session struct {
 	HiddenTools      []HiddenTool `json:"hidden_tools" doc:"Tools that the role allows and the token does not."`
 	Reconnect        string       `json:"reconnect,omitempty" doc:"How to get at the hidden tools."`
 	ConfirmedTools   []string     `json:"confirmed_tools" doc:"Tools that can ask a person to confirm the call. Over MCP this needs protocol 2026-07-28 and a client with elicitation; REST asks nobody."`
+}
+
+// SessionKey is the API key that the caller shows.
+type SessionKey struct {
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	InboxIDs []string `json:"inbox_ids" doc:"What it is confined to; empty: nothing. Other tools are hidden from a confined key."`
 }
 
 // HiddenTool is a tool that is left out of lists for want of a scope.
@@ -52,7 +63,7 @@ func (o *operations) session() []op.Operation {
 			Title: "Who am I",
 			Description: "Who you are here: role, scopes, workspaces and their ids, the default workspace, which tools are hidden " +
 				"because the token lacks their scope, and which can ask a person first. Call it first, or when a tool you expect is missing.",
-			Role: op.Viewer, Effect: op.Read, Idempotent: true, AnyTenant: true,
+			Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true, AnyTenant: true,
 		}, o.sessionGet),
 	}
 }
@@ -65,8 +76,8 @@ func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionO
 		Workspaces: mapped(c.Workspaces[:min(len(c.Workspaces), sessionWorkspaces)], workspace),
 		ExpiresAt:  at(c.Expires),
 	}
-	if c.Person {
-		s.Kind = "person"
+	if err := s.whose(ctx, c); err != nil {
+		return nil, err
 	}
 	if w, err := c.Workspace(""); err == nil {
 		s.DefaultWorkspace = &w.ID
@@ -76,8 +87,25 @@ func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionO
 	if c.Role >= codesRole && !c.Scopes.Has(o.codes) {
 		missing = append(missing, scopeCodesRead)
 	}
-	s.Reconnect = reconnect(missing)
+	if c.Key == "" { // a key is what it was made
+		s.Reconnect = reconnect(missing)
+	}
 	return &SessionOutput{SessionBody{Data: s, Meta: ItemMeta{Masked: !o.actor(ctx).ReadCodes}}}, nil
+}
+
+// whose says in words who calls and for whom.
+func (s *Session) whose(ctx context.Context, c *op.Caller) (err error) {
+	s.Email = orNull(c.Email)
+	switch {
+	case c.Key != "":
+		s.Kind, s.Key = "key", &SessionKey{c.Key, c.KeyName, list(c.Within)}
+	case c.Person:
+		s.Kind = "person"
+	}
+	if c.Called != nil {
+		s.OrganizationSlug, s.OrganizationName, err = c.Called(ctx)
+	}
+	return err
 }
 
 // gate is what opens one operation.
@@ -86,6 +114,7 @@ type gate struct {
 	bit         op.ScopeSet
 	role        op.Role
 	asks        bool
+	confines    bool
 }
 
 // gatesOf reads them off the catalogue once: a declaration is some hundred bytes, and session_get looks at each.
@@ -93,7 +122,7 @@ func gatesOf(c *op.Catalogue) []gate {
 	gates := make([]gate, len(c.Operations()))
 	for i, x := range c.Operations() {
 		bit, _ := c.Vocabulary.Bit(x.Scope)
-		gates[i] = gate{x.Name, x.Scope, bit, x.Role, x.Asks}
+		gates[i] = gate{x.Name, x.Scope, bit, x.Role, x.Asks, x.Confines}
 	}
 	return gates
 }
@@ -108,7 +137,7 @@ func (o *operations) opened(c *op.Caller) (hidden []HiddenTool, confirmed []stri
 	hidden, confirmed = []HiddenTool{}, []string{}
 	for i := range o.gates {
 		switch g := &o.gates[i]; {
-		case role < g.role:
+		case role < g.role, c.Confined() && !g.confines:
 		case !c.Scopes.Has(g.bit):
 			hidden = append(hidden, HiddenTool{g.name, g.scope})
 		case g.asks:

@@ -101,7 +101,7 @@ func (o *operations) threads() []op.Operation {
 			Title: "List conversations",
 			Description: "Threads of the workspace or of one inbox, newest activity first. inbox and updated_after are fast; other filters " +
 				"look at a few hundred at a time: follow next_cursor while meta.window.complete is false.",
-			Scope: scopeEmailsRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Scope: scopeEmailsRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.threadsList),
 		rest.Define(op.Spec{
@@ -109,7 +109,7 @@ func (o *operations) threads() []op.Operation {
 			Title: "Read a conversation",
 			Description: "A thread with its emails, oldest first, each with what it adds. meta.truncated says that something was left out: " +
 				"cursor has further emails, emails_get the rest of a text.",
-			Scope: scopeEmailsRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Scope: scopeEmailsRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.threadsGet),
 	}

@@ -104,7 +104,8 @@ type webhooksUpsertInput struct {
 
 // RotationBody is the body of webhooks_rotate_secret.
 type RotationBody struct {
-	Overlap int `json:"overlap_h,omitempty" minimum:"0" maximum:"24" default:"24" doc:"Hours that the old secret signs too."`
+	// A patch, for a default of the schema would stand in the place of 0 as well.
+	Overlap rest.Patch[int] `json:"overlap_h,omitempty" minimum:"0" maximum:"24" doc:"Hours that the old secret signs too; absent: 24."`
 }
 
 type webhooksRotateInput struct {
@@ -305,10 +306,10 @@ func (o *operations) webhook(ctx context.Context) func(inbox.Webhook, error) (*W
 
 // overlap is 24 hours without a body.
 func (in *webhooksRotateInput) overlap() time.Duration {
-	if in.Body == nil {
+	if in.Body == nil || !in.Body.Overlap.Present || in.Body.Overlap.Null {
 		return inbox.MaxOverlap
 	}
-	return time.Duration(in.Body.Overlap) * time.Hour
+	return time.Duration(in.Body.Overlap.Value) * time.Hour
 }
 
 func (o *operations) webhooksAskTest(ctx context.Context, in *webhooksTestInput) (*op.Question, error) {

@@ -101,7 +101,7 @@ func (o *operations) work() []op.Operation {
 			Title: "Claim work",
 			Description: "Leases unhandled emails of an inbox to you alone, longest waiting first. Finish each with emails_update handled=true and " +
 				"lease_id; lease_s there extends the lease, 0 gives it back. Unfinished emails are free again when it ends.",
-			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Write,
+			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Write, Confines: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.emailsClaim),
 		rest.Define(op.Spec{
@@ -109,7 +109,7 @@ func (o *operations) work() []op.Operation {
 			Title: "Wait for an email",
 			Description: "Waits up to 25 seconds for an email, a one-time code or a link and returns the first that fits. Call it with timeout_s 0 " +
 				"before you trigger the email to get a cursor. At most 2 waits at once.",
-			Scope: scopeEmailsRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Scope: scopeEmailsRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Forbidden, apperr.RateLimited},
 		}, o.emailsWait),
 	}

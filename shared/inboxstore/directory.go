@@ -169,6 +169,9 @@ func (s *Store) Domains(ctx context.Context, org string) ([]string, error) {
 // Workspaces lists those of an organization by id.
 func (s *Store) Workspaces(ctx context.Context, org string) ([]inbox.Workspace, error) {
 	rows, err := listOrg[inbox.Workspace](ctx, s, org, "ws/", MaxWorkspaces)
+	for i := range rows {
+		rows[i].Version = max(rows[i].Version, 1) // stored before workspaces had versions
+	}
 	return rows, wrapIf("workspaces of "+org, err)
 }
 
@@ -211,7 +214,7 @@ func (s *Store) CreateMember(ctx context.Context, m inbox.Member) error {
 	if err != nil {
 		return failed("member "+m.User, err)
 	}
-	if revision > 0 && (old.Organization != m.Organization || old.Email != m.Email) {
+	if revision > 0 && (old.Organization != m.Organization || old.Email != m.Email || !old.DeletedAt.IsZero()) {
 		return taken("member", "id")
 	}
 	b.upsert(memberKey(m.User), revision, m)
@@ -237,18 +240,26 @@ func (s *Store) UserByEmail(ctx context.Context, email string) (inbox.Member, er
 	if err != nil {
 		return inbox.Member{}, missing("person by e-mail", err, noMember())
 	}
-	m, _, err := get[inbox.Member](ctx, s, memberKey(id.ID))
+	return s.present(ctx, id.ID)
+}
+
+// present finds somebody who is a member now.
+func (s *Store) present(ctx context.Context, user string) (inbox.Member, error) {
+	m, _, err := get[inbox.Member](ctx, s, memberKey(user))
 	if err != nil {
-		return inbox.Member{}, missing("member "+id.ID, err, noMember())
+		return inbox.Member{}, missing("member "+user, err, noMember())
 	}
-	return m, nil
+	if !m.DeletedAt.IsZero() {
+		return inbox.Member{}, noMember()
+	}
+	return dated(m), nil
 }
 
 // Principal is what the identity layer needs of a person: two strongly consistent reads. not_found for who is no member.
 func (s *Store) Principal(ctx context.Context, user string) (inbox.Principal, error) {
-	m, _, err := get[inbox.Member](ctx, s, memberKey(user))
+	m, err := s.present(ctx, user)
 	if err != nil {
-		return inbox.Principal{}, missing("member "+user, err, noMember())
+		return inbox.Principal{}, err
 	}
 	all, err := s.Workspaces(ctx, m.Organization)
 	if err != nil {
@@ -291,16 +302,8 @@ func checkMember(m inbox.Member) error {
 	return nil
 }
 
-// NormalEmail validates a person's address, by which they sign in, and returns its one spelling: lower case.
-func NormalEmail(email string) (string, error) {
-	email = strings.ToLower(strings.TrimSpace(email))
-	at := strings.LastIndexByte(email, '@')
-	if at < 1 || at == len(email)-1 || len(email) > 254 || strings.ContainsAny(email, " \t\r\n\x00/<>\"") {
-		return "", apperr.New(apperr.Invalid, "invalid_email", "This is not a person's e-mail address.",
-			"Send an address such as ana@example.com.")
-	}
-	return email, nil
-}
+// NormalEmail is inbox.NormalEmail.
+func NormalEmail(email string) (string, error) { return inbox.NormalEmail(email) }
 
 // taken says what is taken and never by whom: it may be another tenant's.
 func taken(what, part string) error {

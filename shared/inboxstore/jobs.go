@@ -33,6 +33,7 @@ func (b *batch) jobRows(j inbox.Job, read uint64) {
 	b.expiring(key(creatorPartition(j.Workspace, j.Creator.Subject), j.ID), 1, listed, store.Condition{}, j.ExpiresAt)
 }
 
+// expiring writes a row that goes by itself.
 func (b *batch) expiring(k store.Key, revision uint64, v any, cond store.Condition, until time.Time) {
 	item, err := store.Encode(k, format, revision, v)
 	if err != nil && b.err == nil {

@@ -133,7 +133,7 @@ func (s *Store) ProveMember(ctx context.Context, user, address string) (bool, er
 		if err != nil {
 			return false, missing("member "+user, err, noMember())
 		}
-		if m.Email != address || m.AddressProven() {
+		if m.Email != address || m.AddressProven() || !m.DeletedAt.IsZero() {
 			return false, nil
 		}
 		m.Proven = address

@@ -15,7 +15,7 @@ type Event struct {
 	Organization string // whose audit it belongs to
 	Person       string // who did it; empty: nobody who is signed in, see By
 	Email        string // of the person, where it is at hand
-	By           string // what did it when no person did: oauth (this server, as when a token is reused), command line
+	By           string // what did it when no person did: oauth (this server, as when a token is reused), command line, or the id of a key or service account
 	Client       string // id of the OAuth client
 	Grant        string
 	Target       string // id of what it was about

@@ -120,7 +120,7 @@ func (s *Server) checkRefresh(ctx context.Context, f form, g *storedGrant, clien
 		return refuse(codeInvalidScope, "scope beyond the grant")
 	}
 	p, err := s.People.Person(ctx, g.Person)
-	if apperr.Is(err, apperr.NotFound) || err == nil && p.Organization != g.Organization {
+	if apperr.Is(err, apperr.NotFound) || err == nil && (p.Organization != g.Organization || g.Created.Before(p.Since)) {
 		s.audit(ctx, Event{Name: "grant.orphaned", Grant: g.ID})
 		return refuse(codeInvalidGrant, "the person is gone")
 	}

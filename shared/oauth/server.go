@@ -57,6 +57,8 @@ type Person struct {
 	OrganizationName string
 	Workspaces       []Workspace
 	Scopes           []string // that are of use to any of the person's roles
+	// Since is when the person came back, who had been removed: sessions, links and connections from before count no more.
+	Since time.Time
 }
 
 // Workspace is one that a person reaches.

@@ -60,6 +60,9 @@ func (s *Server) session(r *http.Request) (*session, error) {
 		}
 		return nil, err //nolint:wrapcheck // the directory names the step
 	}
+	if ses.Created.Before(ses.person.Since) {
+		return nil, nil //nolint:nilnil // nobody is no error
+	}
 	s.touch(r.Context(), &ses, item.Revision)
 	return &ses, nil
 }

@@ -18,12 +18,15 @@ import (
 
 const (
 	linkLifetime = 15 * time.Minute
-	linkFormat   = 1
+	// invitationLifetime is longer: an invitation is handed from one person to another, who may read it tomorrow.
+	invitationLifetime = 72 * time.Hour
+	linkFormat         = 1
 )
 
 // linkRow is a one-time sign-in link, stored under its hash.
 type linkRow struct {
-	Person string `json:"person"`
+	Person string    `json:"person"`
+	Made   time.Time `json:"made,omitzero"`
 }
 
 func linkKey(token string) store.Key {
@@ -37,7 +40,11 @@ func (s *Server) SignInLink(ctx context.Context, person string) (address string,
 	if err != nil {
 		return "", time.Time{}, err //nolint:wrapcheck // the directory's own errors are for callers
 	}
-	e := LinkEvent(p.Organization, p.ID)
+	return s.printLink(ctx, p, linkLifetime, LinkEvent(p.Organization, p.ID))
+}
+
+// printLink makes a link with the line that tells of it.
+func (s *Server) printLink(ctx context.Context, p Person, life time.Duration, e Event) (address string, expires time.Time, err error) {
 	var lines []store.Op
 	if s.Journal != nil {
 		line, err := s.Journal.Line(ctx, e)
@@ -46,7 +53,8 @@ func (s *Server) SignInLink(ctx context.Context, person string) (address string,
 		}
 		lines = append(lines, line)
 	}
-	address, expires, err = KeepLink(ctx, s.Store, s.Issuer, person, s.Clock(), s.Random, lines...)
+	now := s.Clock()
+	address, expires, err = keepLink(ctx, s.Store, s.Issuer, linkRow{p.ID, now.UTC()}, now.Add(life), s.Random, lines...)
 	if err == nil {
 		s.audit(ctx, e)
 	}
@@ -63,15 +71,21 @@ func LinkEvent(organization, person string) Event {
 func KeepLink(
 	ctx context.Context, rows store.Engine, issuer, person string, now time.Time, random io.Reader, lines ...store.Op,
 ) (address string, expires time.Time, err error) {
+	return keepLink(ctx, rows, issuer, linkRow{person, now.UTC()}, now.Add(linkLifetime), random, lines...)
+}
+
+func keepLink(
+	ctx context.Context, rows store.Engine, issuer string, row linkRow, until time.Time, random io.Reader, lines ...store.Op,
+) (address string, expires time.Time, err error) {
 	token, err := draw256(random)
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	item, err := store.Encode(linkKey(token), linkFormat, 1, linkRow{person})
+	item, err := store.Encode(linkKey(token), linkFormat, 1, row)
 	if err != nil {
 		return "", time.Time{}, err //nolint:wrapcheck // the store names the step
 	}
-	item.Expires = now.Add(linkLifetime)
+	item.Expires = until
 	if err := rows.Transact(ctx, append([]store.Op{store.Put(item, store.Absent())}, lines...)...); err != nil {
 		return "", time.Time{}, fmt.Errorf("keep sign-in link: %w", err)
 	}
@@ -176,6 +190,9 @@ func (s *Server) signInStart(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return notThere(err)
 	}
+	if row.Made.Before(p.Since) {
+		return showProblem(http.StatusNotFound, page.BadLink, "a link from before the person was removed")
+	}
 	return s.signInPage(w, r, http.StatusOK, form{}, page.SignIn{Link: token, Account: p.Email})
 }
 
@@ -243,6 +260,9 @@ func (s *Server) consumeLink(ctx context.Context, token string) (string, error) 
 			return "", errNoLink
 		}
 		return "", err //nolint:wrapcheck // the directory names the step
+	}
+	if row.Made.Before(p.Since) {
+		return "", errNoLink
 	}
 	id, made, err := s.newSession(row.Person)
 	if err != nil {

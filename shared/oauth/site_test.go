@@ -142,8 +142,8 @@ func newSiteOn(t testing.TB, origin string, open func(*site) store.Engine) *site
 	}}
 	both := []Workspace{{"ws_1", "Support", english("admin")}, {"ws_2", "Sales", english("viewer")}}
 	s.people = map[string]Person{
-		ana:  {ana, "ana@acme.test", "org_acme", "Acme", both, []string{"emails:read", "emails:write", "keys:write"}},
-		beto: {beto, "beto@globex.test", "org_globex", "Globex", []Workspace{{"ws_9", "Main", english("viewer")}}, []string{"emails:read"}},
+		ana:  {ana, "ana@acme.test", "org_acme", "Acme", both, []string{"emails:read", "emails:write", "keys:write"}, time.Time{}},
+		beto: {beto, "beto@globex.test", "org_globex", "Globex", []Workspace{{"ws_9", "Main", english("viewer")}}, []string{"emails:read"}, time.Time{}},
 	}
 	s.engine = open(s)
 	s.Server = s.instance(t, origin)

@@ -33,12 +33,16 @@ type Caller struct {
 	Grant        string      // id of the grant: what rate limits and sealed state are bound to
 	Client       string      // id of the OAuth client
 	Organization string      // id
+	KeyName      string      // of the API key
 	Role         Role        // the greatest of its roles, for what acts on the organization
 	Own          Role        // in the organization itself, whatever its workspaces give it; NoRole for a grant of one workspace
 	Scopes       ScopeSet    // already widened: x:write implies x:read
 	Workspaces   []Workspace // what the grant reaches, in a fixed order
+	Within       []string    // ids of the parts of its workspaces that it is confined to; nil: all of them
 	Default      string      // id of the workspace when a request names none; empty: it must name one if there are several
 	Expires      time.Time   // of the token
+	// Called is how the organization is called. It may cost a read the first time. nil: not known.
+	Called func(ctx context.Context) (slug, name string, err error)
 	// Again reads anew what the grant allows, for what is above may be half a minute old: role, membership, revocation. An
 	// *apperr.Error of kind unauthenticated when the grant no longer counts. nil: nothing of it can be old. It costs reads of a
 	// store, so only routes that must not act on what was true a moment ago ask for it (Vocabulary.Strong).
@@ -47,6 +51,15 @@ type Caller struct {
 
 // GrantID is the key of rate limits and of sealed state.
 func (c *Caller) GrantID() string { return c.Grant }
+
+// Confined reports whether the caller may see only parts of its workspaces.
+func (c *Caller) Confined() bool { return c.Within != nil }
+
+// Confines is the refusal of an operation that can't keep a caller within its parts.
+func Confines() *apperr.Error {
+	return apperr.New(apperr.Forbidden, "confined", "This key is confined to some inboxes, and this operation reaches beyond them.",
+		"Use a key, or an access token, that is not confined.")
+}
 
 // Workspace picks the tenant of a request. The named one must be of the grant: any other, existing or not, is the same
 // not_found. Without a name it is the grant's default, or its only one, else workspace_required with the choices.

@@ -54,14 +54,16 @@ type Spec struct {
 	Scope       string // the OAuth scope it needs; empty: any caller
 	Role        Role   // the least role
 	Effect      Effect
-	Idempotent  bool          // repeating the call has the same effect
-	Outward     bool          // something leaves the service; counted against the outward limit too
-	Audited     bool          // a read that is audited, as of a file; what is no read always is
-	Job         bool          // answers 202 with a job, which goes on after the reply
-	Secret      bool          // the reply carries a secret: it is never kept for a repetition
-	AnyTenant   bool          // acts on the organization or the caller, so no workspace is resolved
-	Status      int           // of success; 0 is 200
-	Errors      []apperr.Kind // beyond those that every operation can answer
+	Idempotent  bool // repeating the call has the same effect
+	Outward     bool // something leaves the service; counted against the outward limit too
+	Audited     bool // a read that is audited, as of a file; what is no read always is
+	Job         bool // answers 202 with a job, which goes on after the reply
+	Secret      bool // the reply carries a secret: it is never kept for a repetition
+	// Confines: it keeps a confined caller (Caller.Within) within its parts. An operation that does not say so refuses such a caller.
+	Confines  bool
+	AnyTenant bool          // acts on the organization or the caller, so no workspace is resolved
+	Status    int           // of success; 0 is 200
+	Errors    []apperr.Kind // beyond those that every operation can answer
 }
 
 // Traced reports whether calls of the operation leave a line in the audit.

@@ -100,12 +100,13 @@ type standing struct {
 	scopes op.ScopeSet
 	own    op.Role // for what acts on the organization
 	tenant op.Role // for what acts in the workspace
+	narrow bool    // confined to parts of the workspace
 }
 
 // standing takes the role of the workspace that the request names or defaults to. Where none can be told, the greatest
 // role counts: the route says what is missing.
 func (t *Tools) standing(c *op.Caller, h http.Header) standing {
-	s := standing{scopes: c.Scopes & t.scopes, own: c.Role}
+	s := standing{scopes: c.Scopes & t.scopes, own: c.Role, narrow: c.Confined()}
 	named := ""
 	if values := h[t.options.WorkspaceHeader]; len(values) > 0 {
 		named = values[0]
@@ -121,6 +122,9 @@ func (t *Tools) standing(c *op.Caller, h http.Header) standing {
 }
 
 func (t *tool) allows(s standing) bool {
+	if s.narrow && !t.op.Confines {
+		return false
+	}
 	if t.op.AnyTenant {
 		return s.own >= t.op.Role
 	}

@@ -17,14 +17,14 @@ import (
 )
 
 // route is the handler of one operation. Everything that guards the operation lies in it and in this order: panic, caller,
-// scope, the caller read anew where that matters, tenant, role, outward limit, path values, query, body, huma's validation,
-// idempotency key. Nothing of it may move around the mux: in-process calls don't pass the mux.
+// scope, the caller read anew where that matters, tenant, role, the parts it is confined to, outward limit, path values, query, body, huma's
+// validation, idempotency key. Nothing of it may move around the mux: in-process calls don't pass the mux.
 type route struct {
 	api     *API
 	op      *op.Operation
 	scope   op.ScopeSet
-	keyed   bool     // it takes an idempotency key
 	strong  bool     // who calls is read anew
+	keyed   bool     // it takes an idempotency key
 	params  []string // path parameters
 	once    sync.Once
 	bound   *bound
@@ -171,6 +171,9 @@ func (t *route) admit(r *http.Request) (context.Context, error) {
 		return nil, apperr.New(apperr.Forbidden, "insufficient_role",
 			"This operation needs the role "+t.op.Role.String()+"; yours here is "+role.String()+".",
 			"Ask an administrator of the workspace for the role "+t.op.Role.String()+".")
+	}
+	if caller.Confined() && !t.op.Confines {
+		return nil, op.Confines()
 	}
 	// A question lets nothing out.
 	if t.op.Outward && t.api.deps.Outward != nil && op.InquiryFrom(ctx) == nil {

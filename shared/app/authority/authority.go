@@ -5,6 +5,7 @@ package authority
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
@@ -22,8 +23,8 @@ type Members interface {
 
 // Keys knows which API keys count.
 type Keys interface {
-	// KeyActive is false for a key that is revoked, over or unknown.
-	KeyActive(ctx context.Context, id string) (bool, error)
+	// KeyActive is false for a key of the organization that is revoked, over or unknown.
+	KeyActive(ctx context.Context, organization, id string) (bool, error)
 }
 
 // Authority implements pipeline.Authority, which it does not import: the api function takes CommandLine from here.
@@ -44,7 +45,7 @@ func refused(code, public string) *apperr.Error {
 
 // Authorized reports why a job may not (any longer) send anything.
 func (a *Authority) Authorized(ctx context.Context, j inbox.Job) error {
-	ok, err := a.credentials(ctx, j.Creator)
+	ok, err := a.credentials(ctx, j.Organization, j.Creator)
 	if err != nil {
 		return fmt.Errorf("credentials of job %s: %w", j.ID, err)
 	}
@@ -61,13 +62,13 @@ func (a *Authority) Authorized(ctx context.Context, j inbox.Job) error {
 	return nil
 }
 
-func (a *Authority) credentials(ctx context.Context, c inbox.JobCreator) (bool, error) {
+func (a *Authority) credentials(ctx context.Context, org string, c inbox.JobCreator) (bool, error) {
 	switch {
 	case c.Key != "":
 		if a.keys == nil {
 			return false, nil
 		}
-		return a.keys.KeyActive(ctx, c.Key)
+		return a.keys.KeyActive(ctx, org, c.Key)
 	case c.Client == CommandLine:
 		return true, nil
 	case c.Subject == c.Client: // a service account is its own grant
@@ -80,7 +81,7 @@ func (a *Authority) credentials(ctx context.Context, c inbox.JobCreator) (bool, 
 // role is what the creator may do in the job's workspace now; empty: nothing.
 func (a *Authority) role(ctx context.Context, j inbox.Job) (inbox.Role, error) {
 	c := j.Creator
-	if c.Key == "" && c.Subject == c.Client {
+	if c.Key == "" && c.Subject == c.Client || strings.HasPrefix(c.Subject, "svc_") {
 		s, ok, err := standing.Service(ctx, a.rows, c.Subject)
 		if err != nil || !ok || s.Organization != j.Organization || s.Workspace != "" && s.Workspace != j.Workspace {
 			return "", err

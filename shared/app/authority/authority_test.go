@@ -40,7 +40,7 @@ func errOr(err error, other error) error {
 
 type keyring map[string]bool
 
-func (k keyring) KeyActive(_ context.Context, id string) (bool, error) { return k[id], nil }
+func (k keyring) KeyActive(_ context.Context, _, id string) (bool, error) { return k[id], nil }
 
 func TestAuthorized(t *testing.T) {
 	engine, err := embedded.Open(filepath.Join(t.TempDir(), "db"), embedded.Options{NoSync: true})

@@ -195,7 +195,7 @@ func (s *Service) pipeline() (err error) {
 		Outbox: s.store, Mails: s.store, Blobs: s.blobs, Queue: s.queue, Parse: parsing.Mail(mail.Limits{}),
 		Logger: s.log, Clock: s.opts.Clock, Authenticate: parsing.Senders(senders), SameOrganization: mailauth.SameOrganization, Senders: s.store,
 		Rules: s.store, Extractor: inbox.NewLocators(), Extractions: s.store,
-		Jobs: s.store, Reprocess: s.store, Authority: authority.New(s.store, s.engine, nil),
+		Jobs: s.store, Reprocess: s.store, Authority: authority.New(s.store, s.engine, s.store),
 		Importing: &pipeline.Importing{Uploads: s.store, Inboxes: s.store, Blobs: s.blobs, Intake: s.intake, Cut: parsing.Cut, Dated: parsing.ImportedAt},
 		Forward:   &pipeline.Forwarding{Store: s.store, Outlet: outlet.Outlet{To: out}},
 	}

@@ -149,9 +149,10 @@ func (b *builder) domain() error {
 	if b.Queue != nil {
 		jobs = jobQueue{b.Queue}
 	}
-	services, err := inbox.New(inbox.Deps{
+	services, err := inboxops.NewServices(inbox.Deps{
 		Inboxes: b.Store, Domains: b.Store, Counts: b.Store, Emails: b.Store, Attachments: b.Store, Senders: b.Store,
 		Rules: b.Store, Templates: b.Store, Extractions: b.Store, Audit: b.Store, Jobs: b.Store, JobQueue: jobs,
+		Organizations: b.Store, Members: b.Store, Keys: b.Store, SignIns: signIns{b},
 		Threads: b.Store, Work: b.Store, Waiting: b.Store, Usage: b.Store, Rates: rates{b}, MaxWaits: b.MaxWaits,
 		Webhooks: b.Store, Deliveries: b.Store, WebhookSecrets: b.webhookSecrets(), SecretPages: secretPages{b},
 		Receivers: safehttp.New(safehttp.Options{Loopback: b.LoopbackReceivers}),
@@ -182,7 +183,7 @@ func (b *builder) access() error {
 	if err := b.authorization(); err != nil {
 		return err
 	}
-	b.identity = newIdentity(verifier, b.Store, b.oauth, b.catalogue.Vocabulary, b.Clock)
+	b.identity = newIdentity(verifier, b.Store, b.oauth, b.Store, b.catalogue.Vocabulary, b.Clock)
 	if b.limiter, b.outward, err = limits(b.Engine, b.Options, b.Clock); err != nil {
 		return fmt.Errorf("web: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,8 @@ const CommandLine = authority.CommandLine
 type Directory interface {
 	// Principal is a person with the workspaces they reach; *apperr.Error not_found when there is none.
 	Principal(ctx context.Context, user string) (inbox.Principal, error)
+	// Organization finds one by id.
+	Organization(ctx context.Context, id string) (inbox.Organization, error)
 	// Workspaces lists those of an organization.
 	Workspaces(ctx context.Context, org string) ([]inbox.Workspace, error)
 }
@@ -48,11 +51,13 @@ type identity struct {
 	verifier   *oauth.Verifier
 	directory  Directory
 	grants     Grants
+	keys       Keys
 	vocabulary *op.Vocabulary
 	clock      func() time.Time
 
 	mu   sync.RWMutex
 	seen map[[sha256.Size]byte]known // guarded by mu
+	used map[string]time.Time        // id of a key -> when its use was noted; guarded by mu
 }
 
 type known struct {
@@ -60,9 +65,10 @@ type known struct {
 	until  time.Time
 }
 
-func newIdentity(v *oauth.Verifier, d Directory, g Grants, vocabulary *op.Vocabulary, clock func() time.Time) *identity {
+func newIdentity(v *oauth.Verifier, d Directory, g Grants, k Keys, vocabulary *op.Vocabulary, clock func() time.Time) *identity {
 	return &identity{
-		verifier: v, directory: d, grants: g, vocabulary: vocabulary, clock: clock, seen: map[[sha256.Size]byte]known{},
+		verifier: v, directory: d, grants: g, keys: k, vocabulary: vocabulary, clock: clock, seen: map[[sha256.Size]byte]known{},
+		used: map[string]time.Time{},
 	}
 }
 
@@ -83,7 +89,7 @@ func (i *identity) Authenticate(ctx context.Context, h http.Header) (*op.Caller,
 	if err != nil {
 		return nil, err
 	}
-	claims, err := i.verifier.Verify(ctx, token)
+	resolve, err := i.credential(ctx, token)
 	if err != nil {
 		return nil, err
 	}
@@ -91,16 +97,35 @@ func (i *identity) Authenticate(ctx context.Context, h http.Header) (*op.Caller,
 	if hashed {
 		keep = func(c *op.Caller, at time.Time) { i.remember(sum, c, at) }
 	}
-	return i.read(ctx, claims, keep)
+	return i.read(ctx, resolve, keep)
 }
 
-// read finds out what claims allow at this moment and keeps it, or that they allow nothing any more. keep is nil for what is not
-// kept.
-func (i *identity) read(ctx context.Context, claims *oauth.Claims, keep func(*op.Caller, time.Time)) (*op.Caller, error) {
+// resolver finds out what a credential allows at this moment.
+type resolver func(ctx context.Context) (*op.Caller, error)
+
+// credential tells an API key from an access token, which is verified here: its claims don't change.
+func (i *identity) credential(ctx context.Context, token string) (resolver, error) {
+	if strings.HasPrefix(token, inbox.KeyMarker) {
+		if !wellFormed(token) {
+			return nil, keyGone()
+		}
+		hash := inbox.KeyHash(token)
+		return func(ctx context.Context) (*op.Caller, error) { return i.resolveKey(ctx, hash) }, nil
+	}
+	claims, err := i.verifier.Verify(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (*op.Caller, error) { return i.resolve(ctx, claims) }, nil
+}
+
+// read finds out what a credential allows at this moment and keeps it, or that it allows nothing any more. keep is nil for what is
+// not kept.
+func (i *identity) read(ctx context.Context, resolve resolver, keep func(*op.Caller, time.Time)) (*op.Caller, error) {
 	at := i.clock() // before the store is asked: the answer is as old as the question
-	caller, err := i.resolve(ctx, claims)
+	caller, err := resolve(ctx)
 	if err == nil {
-		caller.Again = func(ctx context.Context) (*op.Caller, error) { return i.read(ctx, claims, keep) }
+		caller.Again = func(ctx context.Context) (*op.Caller, error) { return i.read(ctx, resolve, keep) }
 	}
 	if keep != nil && (err == nil || apperr.Is(err, apperr.Unauthenticated)) { // an outage says nothing about the grant
 		keep(caller, at)
@@ -157,6 +182,9 @@ func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Calle
 	if apperr.Is(err, apperr.NotFound) || err == nil && p.Member.Organization != claims.Organization {
 		return nil, gone()
 	}
+	if err == nil && claims.IssuedAt < p.Member.RestoredAt.Unix() {
+		return nil, gone() // of a membership that ended
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +196,7 @@ func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Calle
 	if !claims.Only {
 		c.Own = c.Role
 	}
+	c.Called = i.called(c.Organization)
 	for _, access := range p.Workspaces {
 		w := op.Workspace{
 			ID: access.Workspace.ID, Slug: access.Workspace.Slug, Name: access.Workspace.Name, Role: inboxops.RoleOf(access.Role),
@@ -184,6 +213,24 @@ func (i *identity) resolve(ctx context.Context, claims *oauth.Claims) (*op.Calle
 	return c, nil
 }
 
+// called tells how an organization is called, and reads it once for each caller: few ask.
+func (i *identity) called(org string) func(context.Context) (string, string, error) {
+	var mu sync.Mutex
+	var known inbox.Organization // guarded by mu
+	return func(ctx context.Context) (string, string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if known.ID == "" {
+			found, err := i.directory.Organization(ctx, org)
+			if err != nil {
+				return "", "", err
+			}
+			known = found
+		}
+		return known.Slug, known.Name, nil
+	}
+}
+
 // principal is who the token speaks for, as long as its grant counts.
 func (i *identity) principal(ctx context.Context, claims *oauth.Claims) (inbox.Principal, error) {
 	if claims.ClientID != CommandLine {
@@ -198,7 +245,11 @@ func (i *identity) principal(ctx context.Context, claims *oauth.Claims) (inbox.P
 	if !isService(claims) {
 		return i.directory.Principal(ctx, claims.Subject)
 	}
-	a, err := i.grants.ServiceAccount(ctx, claims.Subject)
+	return i.account(ctx, claims.Subject)
+}
+
+func (i *identity) account(ctx context.Context, id string) (inbox.Principal, error) {
+	a, err := i.grants.ServiceAccount(ctx, id)
 	if err != nil {
 		return inbox.Principal{}, err
 	}

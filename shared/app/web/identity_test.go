@@ -18,7 +18,11 @@ import (
 // people counts how often somebody is looked up.
 type people struct {
 	looked  int
+	named   int
 	gone    bool
+	member  *inbox.Member           // instead of a viewer
+	keys    map[string]inbox.APIKey // by hash
+	noted   []time.Time
 	down    bool
 	revoked map[string]bool
 }
@@ -31,7 +35,42 @@ func (p *people) Principal(context.Context, string) (inbox.Principal, error) {
 	if p.gone {
 		return inbox.Principal{}, apperr.New(apperr.NotFound, "", "There is no such person.")
 	}
+	if p.member != nil {
+		out := inbox.Principal{Member: *p.member}
+		for _, id := range []string{"ws_1", "ws_2"} {
+			if r := p.member.RoleIn(id); r != "" {
+				out.Workspaces = append(out.Workspaces, inbox.Access{Workspace: inbox.Workspace{ID: id}, Role: r})
+			}
+		}
+		return out, nil
+	}
 	return inbox.Principal{Member: inbox.Member{Organization: "org_1", Role: inbox.RoleViewer}}, nil
+}
+
+func (p *people) APIKeyByHash(_ context.Context, hash string) (inbox.APIKey, error) {
+	k, ok := p.keys[hash]
+	if !ok {
+		return inbox.APIKey{}, inbox.NoKey()
+	}
+	return k, nil
+}
+
+func (p *people) APIKey(_ context.Context, org, id string) (inbox.APIKey, error) {
+	for _, k := range p.keys {
+		if k.ID == id && k.Organization == org {
+			return k, nil
+		}
+	}
+	return inbox.APIKey{}, inbox.NoKey()
+}
+
+func (p *people) UseAPIKey(_ context.Context, _ inbox.APIKey, at time.Time) {
+	p.noted = append(p.noted, at)
+}
+
+func (p *people) Organization(_ context.Context, id string) (inbox.Organization, error) {
+	p.named++
+	return inbox.Organization{ID: id, Slug: "acme", Name: "Acme"}, nil
 }
 
 func (p *people) Workspaces(context.Context, string) ([]inbox.Workspace, error) {
@@ -67,7 +106,7 @@ func issuing(t *testing.T, clock func() time.Time, directory *people) (*identity
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newIdentity(verifier, directory, directory, vocabulary, clock), func(c oauth.Claims) string {
+	return newIdentity(verifier, directory, directory, directory, vocabulary, clock), func(c oauth.Claims) string {
 		token, err := issuer.Mint(t.Context(), c, time.Hour)
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/inbox"
@@ -34,6 +35,12 @@ func (j *Journal) Line(ctx context.Context, e oauth.Event) (store.Op, error) {
 	by := inbox.AuditActor{Type: inbox.ActorPerson, ID: e.Person, Email: e.Email, Client: e.Client, Grant: e.Grant}
 	if e.Person == "" {
 		by.Type, by.ID = inbox.ActorSystem, e.By
+		switch {
+		case strings.HasPrefix(e.By, "key_"):
+			by.Type = inbox.ActorKey
+		case strings.HasPrefix(e.By, "svc_"):
+			by.Type = inbox.ActorService
+		}
 	}
 	line := inbox.Audit{At: j.clock(), Actor: by, Action: e.Name, Organization: e.Organization, Reason: e.Reason}
 	if j.request != nil && e.By != oauth.ByCommandLine {

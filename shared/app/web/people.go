@@ -43,7 +43,7 @@ func (p *members) Person(ctx context.Context, id string) (oauth.Person, error) {
 		return oauth.Person{}, err //nolint:wrapcheck // the store names the step
 	}
 	best := inboxops.RoleOf(found.Member.Role)
-	out := oauth.Person{ID: found.Member.User, Email: found.Member.Email, Organization: org.ID, OrganizationName: org.Name}
+	out := oauth.Person{ID: found.Member.User, Email: found.Member.Email, Organization: org.ID, OrganizationName: org.Name, Since: found.Member.RestoredAt}
 	for _, a := range found.Workspaces {
 		best = max(best, inboxops.RoleOf(a.Role))
 		out.Workspaces = append(out.Workspaces, oauth.Workspace{

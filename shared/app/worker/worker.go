@@ -138,7 +138,7 @@ func newFunction(e *Engines, log *slog.Logger, clock func() time.Time) (*Functio
 		Outbox: e.Store, Mails: e.Store, Blobs: e.Blobs, Queue: e.Queue, Parse: parsing.Mail(mail.Limits{}), Logger: log, Clock: clock,
 		Authenticate: parsing.Senders(nil), SameOrganization: mailauth.SameOrganization, Senders: e.Store,
 		Rules: e.Store, Extractor: inbox.NewLocators(), Extractions: e.Store,
-		Jobs: e.Store, Reprocess: e.Store, Orphan: retention.Orphan, Authority: authority.New(e.Store, e.Rows, nil),
+		Jobs: e.Store, Reprocess: e.Store, Orphan: retention.Orphan, Authority: authority.New(e.Store, e.Rows, e.Store),
 		Importing: &pipeline.Importing{Uploads: e.Store, Inboxes: e.Store, Blobs: e.Blobs, Intake: intake, Cut: parsing.Cut, Dated: parsing.ImportedAt},
 		Forward:   &pipeline.Forwarding{Store: e.Store, Outlet: outlet.Outlet{To: e.Outlet}},
 	}

@@ -44,7 +44,7 @@ var problemTexts = [problems]sentence{
 	ClientDocument: {"Nothing was sent to it. Try again later, or tell the app's publisher.", "No se le ha enviado nada. Inténtalo más tarde o avisa a quien publica la aplicación."},
 	SignInNeeded:   {"Go back to your app and connect again.", "Vuelve a tu aplicación y conéctala otra vez."},
 	StaleForm:      {"It was answered already, is too old, or belongs to another browser. Go back to your app and connect again.", "Ya se ha respondido, es demasiado antigua o es de otro navegador. Vuelve a tu aplicación y conéctala otra vez."},
-	BadLink:        {"A link works once and for 15 minutes. Ask whoever runs this service for a new one.", "Un enlace sirve una vez y durante 15 minutos. Pide otro a quien gestiona este servicio."},
+	BadLink:        {"A link works once and for a short time. Ask whoever runs this service for a new one.", "Un enlace sirve una vez y por poco tiempo. Pide otro a quien gestiona este servicio."},
 	NotInvited:     {"Its address is not verified, or not a member's. Ask whoever runs this service.", "Su dirección no está verificada o no es de ningún miembro. Pregunta a quien gestiona este servicio."},
 	TooMany:        {"Wait a minute and try again.", "Espera un minuto e inténtalo de nuevo."},
 	SecretGone:     {"It was shown already, is older than 15 minutes, or belongs to another account than the one you are signed in with. Make a new one.", "Ya se ha mostrado, tiene más de 15 minutos o es de otra cuenta que aquella con la que has entrado. Crea uno nuevo."},

@@ -1,0 +1,135 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/buzon-mail/buzon/shared/apperr"
+)
+
+// WorkspacePatch is what an upsert sets: a merge-patch of the workspace with this slug.
+type WorkspacePatch struct {
+	Slug      string
+	Name      Field[string] // null, and on creation: the slug
+	Retention Field[int]    // days, of inboxes that have none of their own; null: kept
+	Timezone  Field[string] // null: UTC
+	IfVersion uint64        // 0: whatever it is
+}
+
+func (p WorkspacePatch) check() error {
+	if err := checkSlug("body.slug", p.Slug); err != nil {
+		return err
+	}
+	if n := p.Name; n.Present && !n.Null {
+		if err := checkName("body.name", n.Value, maxDisplayName); err != nil {
+			return err
+		}
+	}
+	if r := p.Retention; r.Present && !r.Null && (r.Value < 1 || r.Value > maxRetention) {
+		return invalid("body.retention_days", fmt.Sprintf("1 to %d, or null to keep mail", maxRetention))
+	}
+	if z := p.Timezone; z.Present && !z.Null && !zoneShaped(z.Value) {
+		return invalid("body.timezone", "a name of the IANA time zone database", "Send a name such as Europe/Madrid.")
+	}
+	return nil
+}
+
+// zoneShaped holds for what can be the name of a time zone. Whether there is one, the database of whoever reads it knows: ours would
+// be another each month.
+func zoneShaped(s string) bool {
+	const set = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_+-"
+	return s != "" && len(s) <= 64 && strings.Trim(s, set) == "" && !strings.Contains(s, "//") && strings.Trim(s, "/") == s
+}
+
+func (p WorkspacePatch) apply(a Actor, w *Workspace, id string, d Deps) error {
+	next := *w
+	if w.Version == 0 {
+		next = Workspace{ID: id, Organization: a.Organization, Slug: p.Slug, CreatedAt: d.now()}
+	}
+	if p.IfVersion != 0 && p.IfVersion != w.Version {
+		return staleVersion(w.Version)
+	}
+	if next.Name = p.Name.or(w.Name); next.Name == "" {
+		next.Name = p.Slug
+	}
+	next.Retention, next.Timezone = p.Retention.or(w.Retention), p.Timezone.or(w.Timezone)
+	target, state := w.ID, Version(w.Version)
+	if w.Version == 0 {
+		target, state = "workspace:"+p.Slug, absent
+	}
+	if err := a.confirmState(target, state, w.Version > 0 && shorter(next.Retention, w.Retention)); err != nil {
+		return err
+	}
+	if next == *w {
+		return nil
+	}
+	next.UpdatedAt, next.Version = d.now(), w.Version+1
+	*w = next
+	return nil
+}
+
+// AskUpsert says what a person is asked before Upsert; nil unless it shortens the retention of a workspace that exists.
+func (s *Workspaces) AskUpsert(ctx context.Context, a Actor, p WorkspacePatch) (*Question, error) {
+	if err := a.organizationRole(RoleOwner); err != nil {
+		return nil, err
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	all, err := s.d.Organizations.Workspaces(ctx, a.Organization)
+	if err != nil {
+		return nil, fmt.Errorf("workspaces of %s: %w", a.Organization, err)
+	}
+	for _, w := range all {
+		if w.Slug != p.Slug {
+			continue
+		}
+		next := w
+		a.Direct, a.Confirmed = true, nil // nothing is written here
+		if err := p.apply(a, &next, "", s.d); err != nil || !shorter(next.Retention, w.Retention) {
+			return nil, err
+		}
+		q := &Question{
+			Text:   "Keep the mail of workspace {} for {} instead of {}, in inboxes without a retention of their own: older ones will be purged for good",
+			Values: []string{w.Slug, days(next.Retention), days(w.Retention)}, Targets: map[string]string{w.ID: Version(w.Version)},
+		}
+		if next.Name != w.Name || next.Timezone != w.Timezone {
+			q.Text += "; its name or time zone changes too"
+		}
+		return q, nil
+	}
+	return nil, nil //nolint:nilnil // it creates, which needs no question
+}
+
+// Upsert creates a workspace or changes the one that is there; created tells which. Grants of all workspaces reach a new one within
+// 30 seconds.
+func (s *Workspaces) Upsert(ctx context.Context, a Actor, p WorkspacePatch) (w Workspace, created bool, err error) {
+	if err := a.organizationRole(RoleOwner); err != nil {
+		return Workspace{}, false, err
+	}
+	if err := p.check(); err != nil {
+		return Workspace{}, false, err
+	}
+	id, err := NewID("ws", s.d.now(), s.d.Rand)
+	if err != nil {
+		return Workspace{}, false, err
+	}
+	act, err := s.d.organizationAct(a)
+	if err != nil {
+		return Workspace{}, false, err
+	}
+	w, err = s.d.Organizations.UpdateWorkspace(ctx, a.Organization, p.Slug, act, func(w *Workspace) error {
+		created = w.Version == 0
+		return p.apply(a, w, id, s.d)
+	})
+	switch {
+	case errors.Is(err, ErrTooManyWorkspaces):
+		return Workspace{}, false, apperr.New(apperr.Conflict, "too_many_workspaces", "Your organization has as many workspaces as it can have.",
+			"Use one that is there: workspaces_list.").Because(err)
+	case err != nil:
+		return Workspace{}, false, fmt.Errorf("change workspace %s: %w", p.Slug, err)
+	}
+	return w, created, nil
+}
