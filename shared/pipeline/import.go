@@ -42,19 +42,20 @@ func (n *Intake) Import(ctx context.Context, m inbox.ImportedMail) (inbox.Import
 	if there != "" { // what is left to do of it the outbox knows
 		return inbox.Imported{Email: there, Duplicate: there != id}, nil
 	}
-	now := n.deps.Clock().UTC()
 	row := inbox.Intake{
-		ReceivedAt: m.ReceivedAt.UTC(), RawKey: "raw/" + m.ReceivedAt.UTC().Format("2006/01/02/") + strings.ToLower(id) + ".eml",
-		RawSHA256: digest, Size: int64(len(m.Raw)), Imported: true, Quiet: m.Quiet,
+		ReceivedAt: m.ReceivedAt.UTC(), RawSHA256: digest, Size: int64(len(m.Raw)), Imported: true, Quiet: m.Quiet,
 		Shared: true, // a second run has the same bytes under the same key
-		Recipients: []inbox.Delivery{{
-			Email: id, Address: m.To.Address, Organization: m.To.Organization, Workspace: m.To.Workspace, Inbox: m.To.Inbox,
-		}},
 	}
 	// Of now, though the mail is old: the outbox takes the age of a row from its id.
-	if row.ID, err = n.deps.NewID(prefixIntake, now); err != nil {
+	if row.ID, err = n.deps.NewID(prefixIntake, n.deps.Clock().UTC()); err != nil {
 		return inbox.Imported{}, unavailable("choose ids", err)
 	}
+	if id, row.RawKey, err = n.nameImported(ctx, m, id, row.ID, digest); err != nil {
+		return inbox.Imported{}, err
+	}
+	row.Recipients = []inbox.Delivery{{
+		Email: id, Address: m.To.Address, Organization: m.To.Organization, Workspace: m.To.Workspace, Inbox: m.To.Inbox,
+	}}
 	if err := n.deps.Blobs.Put(ctx, row.RawKey, bytes.NewReader(m.Raw), row.Size); err != nil {
 		return inbox.Imported{}, unavailable("store the raw mail", err)
 	}
@@ -62,6 +63,25 @@ func (n *Intake) Import(ctx context.Context, m inbox.ImportedMail) (inbox.Import
 		return inbox.Imported{}, unavailable("store the outbox row", err)
 	}
 	return inbox.Imported{Email: id, Intake: row.ID}, nil
+}
+
+// nameImported says, before the bytes are stored, that they are this mail's, so that they go when the mail is purged. What was imported
+// from the same place and purged comes in anew, as another mail.
+func (n *Intake) nameImported(ctx context.Context, m inbox.ImportedMail, id, intake, digest string) (mail, key string, err error) {
+	for range 2 {
+		key = "raw/" + m.ReceivedAt.UTC().Format("2006/01/02/") + strings.ToLower(id) + ".eml"
+		err = bounded(ctx, func(ctx context.Context) error { return n.deps.Outbox.NameRaw(ctx, key, []string{id}) })
+		if !errors.Is(err, inbox.ErrRawDone) {
+			break
+		}
+		if id, err = fixedID(prefixEmail, m.ReceivedAt, "import", m.Source, m.To.Inbox, digest, intake); err != nil {
+			return "", "", err
+		}
+	}
+	if err != nil {
+		return "", "", unavailable("name the raw mail", err)
+	}
+	return id, key, nil
 }
 
 // The codes of mails in a file that are not taken.

@@ -112,7 +112,7 @@ func (b *bureau) person(name string, proven bool, role inbox.Role) inbox.Forward
 	return inbox.ForwardTarget{User: id, Address: m.Email}
 }
 
-const letter = "From: Eve <eve@remote.test>\r\nTo: agent@acme.test\r\nSubject: Hello\r\nDate: Mon, 30 Nov 2026 09:15:03 +0000\r\nMessage-ID: <1@remote.test>\r\n\r\nhello there\r\n"
+const helloMail = "From: Eve <eve@remote.test>\r\nTo: agent@acme.test\r\nSubject: Hello\r\nDate: Mon, 30 Nov 2026 09:15:03 +0000\r\nMessage-ID: <1@remote.test>\r\n\r\nhello there\r\n"
 
 // letterIn has a mail come in and be processed.
 func (b *bureau) letterIn(raw string) inbox.Email {
@@ -131,7 +131,7 @@ func (b *bureau) letterIn(raw string) inbox.Email {
 
 func TestForward(t *testing.T) {
 	b := newBureau(t)
-	e := b.letterIn(letter)
+	e := b.letterIn(helloMail)
 	ana, berta := b.person("ana", true, inbox.RoleViewer), b.person("berta", true, inbox.RoleViewer)
 	j := b.started(inbox.KindForward, e.ID, inbox.ForwardParams{To: []inbox.ForwardTarget{ana, berta}, Note: "look", Files: true})
 	got := b.done(j.ID)
@@ -139,7 +139,7 @@ func TestForward(t *testing.T) {
 		t.Fatalf("%+v %s", got, got.Result)
 	}
 	for i, m := range b.out.sent {
-		if m.Recipient != []string{ana.Address, berta.Address}[i] || m.ID != j.ID || m.From.Address != "agent@acme.test" || string(m.Original) != letter ||
+		if m.Recipient != []string{ana.Address, berta.Address}[i] || m.ID != j.ID || m.From.Address != "agent@acme.test" || string(m.Original) != helloMail ||
 			m.Subject != "Fwd: Hello" || !strings.HasPrefix(m.Text, "look\n\nForwarded from the inbox agent@acme.test") || !strings.Contains(m.Text, "unverified") || !m.Date.Equal(j.CreatedAt) {
 			t.Errorf("%+v", m)
 		}
@@ -192,7 +192,7 @@ func TestForwardRefusedByTheWorker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBureau(t)
-			e, to := b.letterIn(letter), b.person("ana", true, inbox.RoleViewer)
+			e, to := b.letterIn(helloMail), b.person("ana", true, inbox.RoleViewer)
 			j := b.started(inbox.KindForward, e.ID, inbox.ForwardParams{To: []inbox.ForwardTarget{to}, Files: true})
 			c.change(b, e, to)
 			got := b.done(j.ID)
@@ -212,7 +212,7 @@ func (b *bureau) alter(e inbox.Email, do func(*inbox.Email)) {
 // A way out that is closed for a while delays a copy; those that went are not sent again; one refusal does not stop the others.
 func TestForwardComesAgain(t *testing.T) {
 	b := newBureau(t)
-	e := b.letterIn(letter)
+	e := b.letterIn(helloMail)
 	to := []inbox.ForwardTarget{b.person("ana", true, inbox.RoleViewer), b.person("berta", true, inbox.RoleViewer), b.person("carla", true, inbox.RoleViewer)}
 	calls := map[string]int{}
 	b.out.say = func(m inbox.Outgoing) error {
@@ -276,7 +276,7 @@ func imported(t *testing.T, j inbox.Job) inbox.ImportResult {
 
 func TestImportOneMail(t *testing.T) {
 	b := newBureau(t)
-	signed := "Authentication-Results: acme.test; dkim=pass\nDKIM-Signature: v=1; a=rsa-sha256; d=remote.test; s=x; h=from; bh=x; b=x\n" + strings.ReplaceAll(strings.Replace(letter, "2026", "2019", 1), "\r\n", "\n")
+	signed := "Authentication-Results: acme.test; dkim=pass\nDKIM-Signature: v=1; a=rsa-sha256; d=remote.test; s=x; h=from; bh=x; b=x\n" + strings.ReplaceAll(strings.Replace(helloMail, "2026", "2019", 1), "\r\n", "\n")
 	r := imported(t, b.done(b.upload([]byte(signed), inbox.FormatMail, false).ID))
 	all := b.mails()
 	if r.Imported != 1 || r.Duplicates+r.Refused != 0 || len(all) != 1 || !slices.Equal(r.Emails, []string{all[0].ID}) {
@@ -304,9 +304,76 @@ func TestImportOneMail(t *testing.T) {
 	}
 }
 
+// What was imported goes for good as any other mail does, with its bytes; imported once more, it is there again.
+func TestImportedMailIsPurged(t *testing.T) {
+	b := newBureau(t)
+	keeper, err := pipeline.NewRetention(pipeline.RetentionDeps{Store: b.store, Blobs: b.blobs, Logger: b.deps.Logger, Clock: b.now}, pipeline.RetentionOptions{})
+	b.must(err)
+	to, err := b.store.Recipient(t.Context(), "agent@acme.test")
+	b.must(err)
+	take := func() inbox.Imported {
+		t.Helper()
+		raw := []byte(helloMail)
+		got, err := b.intake.Import(t.Context(), inbox.ImportedMail{To: to, Raw: raw, Source: "file", ReceivedAt: parsing.ImportedAt(raw, b.now())})
+		b.must(err)
+		if got.Intake != "" {
+			b.must(b.worker.Handle(t.Context(), got.Intake, 1))
+		}
+		return got
+	}
+	first := take()
+	if again := take(); again.Email != first.Email || again.Intake != "" {
+		t.Fatalf("%+v, then %+v", first, again)
+	}
+	e, _, err := b.store.Email(t.Context(), wsID, first.Email, false)
+	b.must(err)
+	_, err = b.store.UpdateEmail(t.Context(), wsID, e.ID, inbox.Act{}, func(e *inbox.Email) error {
+		e.DeletedAt, e.PurgeAt = b.now(), inbox.PurgeAt(b.now())
+		return nil
+	})
+	b.must(err)
+	b.wait(31 * 24 * time.Hour)
+	for range 3 {
+		err = keeper.Run(t.Context())
+		b.must(err)
+		b.wait(2 * time.Hour)
+	}
+	if _, _, err := b.store.Email(t.Context(), wsID, e.ID, false); !apperr.Is(err, apperr.NotFound) {
+		t.Fatalf("it was not purged: %v", err)
+	}
+	if _, err := b.blobs.Get(t.Context(), e.RawKey, 1<<20); err == nil {
+		t.Error("its bytes stay")
+	}
+	anew := take()
+	if anew.Email == first.Email || anew.Intake == "" {
+		t.Fatalf("imported anew: %+v", anew)
+	}
+	e, _, err = b.store.Email(t.Context(), wsID, anew.Email, false)
+	if err != nil || e.Status != inbox.StatusProcessed {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// Rules judge what is imported, and notify of it only where the import asked for that.
+func TestRulesOnImportedMail(t *testing.T) {
+	b := newBureau(t)
+	b.deps.Rules, b.deps.Extractor, b.deps.Extractions = b.store, inbox.NewLocators(), b.store
+	b.worker = b.newWorker()
+	(&desk{office: b.office}).rule("one", "hello", inbox.Action{Type: inbox.ActNotify, Value: "erp"}, inbox.Action{Type: inbox.ActAddLabel, Value: "seen"})
+	for name, notify := range map[string]bool{"quiet": false, "asked for": true} {
+		raw := strings.Replace(helloMail, "<1@", "<"+name[:1]+"@", 1)
+		r := imported(t, b.done(b.upload([]byte(raw), inbox.FormatMail, notify).ID))
+		e, _, err := b.store.Email(t.Context(), wsID, r.Emails[0], false)
+		b.must(err)
+		if !slices.Contains(e.Labels, "seen") || (len(e.Notify) > 0) != notify {
+			t.Errorf("%s: labels %v, notify %v", name, e.Labels, e.Notify)
+		}
+	}
+}
+
 func (b *bureau) letterFromFile(t *testing.T) inbox.Email {
 	t.Helper()
-	r := imported(t, b.done(b.upload([]byte(letter), inbox.FormatMail, true).ID))
+	r := imported(t, b.done(b.upload([]byte(helloMail), inbox.FormatMail, true).ID))
 	e, _, err := b.store.Email(t.Context(), wsID, r.Emails[0], false)
 	b.must(err)
 	return e
@@ -430,14 +497,14 @@ func TestImportIsKilledAndGoesOn(t *testing.T) {
 }
 
 func TestImportRefused(t *testing.T) {
-	good := []byte("From a@remote.test Mon Nov  2 10:00:00 2020\n" + strings.ReplaceAll(letter, "\r\n", "\n"))
+	good := []byte("From a@remote.test Mon Nov  2 10:00:00 2020\n" + strings.ReplaceAll(helloMail, "\r\n", "\n"))
 	for name, c := range map[string]struct {
 		content []byte
 		format  string
 		change  func(b *bureau, p inbox.ImportParams)
 		code    string
 	}{
-		"not an mbox": {[]byte(letter), inbox.FormatMbox, nil, "not_mbox"},
+		"not an mbox": {[]byte(helloMail), inbox.FormatMbox, nil, "not_mbox"},
 		"no mails":    {[]byte("\n\n"), inbox.FormatMbox, nil, "no_mails"},
 		"nothing put": {good, inbox.FormatMbox, func(b *bureau, p inbox.ImportParams) {
 			b.must(b.blobs.Delete(b.t.Context(), "upload/"+strings.ToLower(p.Upload)))

@@ -73,6 +73,9 @@ func (r *run) byRules(ctx context.Context) error {
 	out := set.Run(inbox.RuleMail{
 		Email: r.email, Text: body.Text, Headers: body.Headers, Attachments: r.attachments, Held: r.judged.Held != "",
 	}, false)
+	if r.email.Quiet { // an import that did not ask for it
+		out.Notify = nil
+	}
 	if out.LabelsFull {
 		r.warn("labels_full", fmt.Sprintf("Rules wanted more than %d labels; some were left out", inbox.MaxLabels))
 	}
