@@ -40,6 +40,7 @@ type RowKey struct {
 type Trash struct {
 	Blobs       []string `json:"blobs,omitempty"`
 	Attachments []string `json:"attachments,omitempty"` // ids
+	Extractions []string `json:"extractions,omitempty"` // sort keys of their rows, which did not fit into the transaction of the purge
 	// Search is the id of a mail that may have left blobs which no row named: of one that could not be read, or was in work.
 	Search string `json:"search,omitempty"`
 	// Intake: it is a mail that is being accepted, and trash only when its outbox row never follows. Raw is the row of its bytes.
@@ -58,6 +59,8 @@ type EmailPurge struct {
 	// Inbox, when set, must be what it was at Revision: it says how long mail is kept.
 	Inbox    *Inbox
 	Revision uint64
+	// WithInbox: the inbox goes too, and its counters with it.
+	WithInbox bool
 }
 
 // Purge is what one run of retention took out of one inbox. Its line in the audit is written with each mail, with the counts so far.

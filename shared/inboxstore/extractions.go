@@ -71,6 +71,7 @@ func (s *Store) PutExtraction(ctx context.Context, e inbox.Extraction) error {
 			return nil
 		}
 		var b batch
+		b.check(mailKey(e.Workspace, e.Email, docSort), store.Exists()) // purged meanwhile: nothing may be left of it
 		b.upsert(at, revision, e)
 		b.set(key(extractionsPartition(e.Workspace, e.Template), e.Key()), e)
 		told, err := s.events(ctx, &b, e.Workspace, func() ([]inbox.Event, error) {
@@ -84,6 +85,9 @@ func (s *Store) PutExtraction(ctx context.Context, e inbox.Extraction) error {
 		if err == nil {
 			s.told(ctx, told)
 			return nil
+		}
+		if conflictAt(err) == 0 {
+			return inbox.NoEmail()
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			return failed("store extraction "+e.ID, err)

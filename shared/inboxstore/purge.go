@@ -59,7 +59,9 @@ func (s *Store) PurgeEmail(ctx context.Context, w inbox.EmailPurge, p *inbox.Pur
 		}
 		if err == nil {
 			*p = after
-			s.uncount(ctx, row.Email)
+			if !w.WithInbox {
+				s.uncount(ctx, row.Email)
+			}
 			return true, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
@@ -96,6 +98,9 @@ func (s *Store) purgeOps(ctx context.Context, e inbox.Email, revision uint64) (*
 	if err := s.dropAttachments(ctx, &b, e, &t); err != nil {
 		return nil, err
 	}
+	if err := s.dropExtractions(ctx, &b, e, &t); err != nil {
+		return nil, err
+	}
 	raw, err := s.leaveRaw(ctx, &b, e.RawKey, e.ID, e.RawOwn)
 	if err != nil {
 		return nil, err
@@ -112,7 +117,7 @@ func (s *Store) purgeOps(ctx context.Context, e inbox.Email, revision uint64) (*
 			at = at.Add(inbox.AcceptTime) // a worker that has it now may still store blobs
 		}
 	}
-	if len(t.Blobs)+len(t.Attachments) > 0 || t.Search != "" {
+	if len(t.Blobs)+len(t.Attachments)+len(t.Extractions) > 0 || t.Search != "" {
 		b.due(inbox.Due{Kind: inbox.DueTrash, Workspace: e.Workspace, ID: e.ID, Trash: &t, At: at})
 	}
 	return &b, nil
@@ -171,6 +176,37 @@ func (s *Store) dropAttachments(ctx context.Context, b *batch, e inbox.Email, t 
 	return nil
 }
 
+// extractionsInPurge fit into the transaction of a purge beside everything else, two rows each. What a mail has more goes with its trash.
+const extractionsInPurge = 3
+
+// dropExtractions drops what was read out of a mail. A list shows an extraction whose mail it does not find among the deleted ones, so
+// it may not stay behind.
+func (s *Store) dropExtractions(ctx context.Context, b *batch, e inbox.Email, t *inbox.Trash) error {
+	lo, hi := store.Prefix(inbox.Position(e.ReceivedAt, e.ID) + "/")
+	page, err := store.Fill(ctx, s.engine, store.Query{
+		Table: store.Core, Partition: extractionsPartition(e.Workspace, ""), From: lo, To: hi, Limit: store.MaxLimit,
+	}, 4)
+	if err != nil {
+		return fmt.Errorf("extractions of %s: %w", e.ID, err)
+	}
+	for i, item := range page.Items {
+		if i >= extractionsInPurge {
+			t.Extractions = append(t.Extractions, item.Key.Sort)
+			continue
+		}
+		for _, k := range extractionKeys(e.Workspace, item.Key.Sort) {
+			b.drop(k, store.Condition{})
+		}
+	}
+	return nil
+}
+
+// extractionKeys are the rows of an extraction, by its place, at whose end the slug of its template stands.
+func extractionKeys(ws, sort string) []store.Key {
+	slug := sort[strings.LastIndexByte(sort, '/')+1:]
+	return []store.Key{key(extractionsPartition(ws, slug), sort), key(extractionsPartition(ws, ""), sort)}
+}
+
 // purgeLine writes the line of a run in the audit, with the counts so far, over that of the mail before.
 func (b *batch) purgeLine(p inbox.Purge) {
 	act := inbox.Act{Audit: &p.Line}
@@ -182,14 +218,18 @@ func (b *batch) purgeLine(p inbox.Purge) {
 	b.ops = append(b.ops, store.Put(item, store.Condition{}))
 }
 
-// uncount follows a purge in the counters, which are of what is there.
+// uncount follows a purge in the counters, which are of what is there. Approximate, like every counter: see count. A row that is not
+// there any more went with its inbox, and one that comes too late for it ends by itself.
 func (s *Store) uncount(ctx context.Context, e inbox.Email) {
-	s.count(ctx, e.Inbox, countReceived, -1)
+	names := []string{countReceived}
 	switch {
 	case !e.DeletedAt.IsZero():
-		s.count(ctx, e.Inbox, countDeleted, -1)
+		names = append(names, countDeleted)
 	case final(e.Status):
-		s.count(ctx, e.Inbox, string(e.Status), -1)
+		names = append(names, string(e.Status))
+	}
+	for _, name := range names {
+		_, _ = s.engine.Add(ctx, countsKey(e.Inbox), name, -1, 0, s.now().Add(24*time.Hour))
 	}
 }
 
@@ -198,6 +238,9 @@ func (s *Store) EndTrash(ctx context.Context, d inbox.Due) error {
 	var keys []store.Key
 	for _, id := range d.Trash.Attachments {
 		keys = append(keys, attKey(d.Workspace, id))
+	}
+	for _, sort := range d.Trash.Extractions {
+		keys = append(keys, extractionKeys(d.Workspace, sort)...)
 	}
 	if d.Trash.Raw != "" {
 		keys = append(keys, rawKey(d.Trash.Raw))

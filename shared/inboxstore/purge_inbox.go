@@ -40,6 +40,9 @@ func partitionsOf(in inbox.Inbox) []string {
 
 // SweepInbox implements pipeline.RetentionStore.
 func (s *Store) SweepInbox(ctx context.Context, in inbox.Inbox, limit int) (int, error) {
+	if n, err := s.dropRules(ctx, in); n > 0 || err != nil {
+		return n, err
+	}
 	dropped := 0
 	for _, q := range sweeps(in) {
 		q.Table, q.Limit = store.Core, min(max(limit-dropped, 1), store.MaxLimit)
@@ -84,6 +87,32 @@ func (s *Store) sweepPage(ctx context.Context, in inbox.Inbox, partition string,
 		keys = append(keys, item.Key) // last: as long as it is there, the others are found
 	}
 	return s.dropAll(ctx, keys)
+}
+
+// dropRules takes the rules of an inbox out of the workspace's, with their counters. Those that were deleted end by themselves.
+func (s *Store) dropRules(ctx context.Context, in inbox.Inbox) (int, error) {
+	book, read, err := s.Rulebook(ctx, in.Workspace, 0)
+	if err != nil {
+		return 0, err
+	}
+	var b batch
+	book.Rules = slices.DeleteFunc(book.Rules, func(r inbox.Rule) bool {
+		if r.Inbox != in.ID || len(b.ops) == pointersPerTx {
+			return false
+		}
+		b.drop(key(ruleMatchesPartition(in.Workspace), r.ID), store.Condition{})
+		return true
+	})
+	n := len(b.ops)
+	if n == 0 {
+		return 0, nil
+	}
+	b.replace(rulesKey(in.Workspace), read, book)
+	err = s.commit(ctx, &b)
+	if errors.Is(err, store.ErrConflict) {
+		return n, nil // it is looked at again
+	}
+	return n, wrapIf("rules of "+in.ID, err)
 }
 
 // dropHeld drops mail that waited for the inbox to be resumed, with its bytes.

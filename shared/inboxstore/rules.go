@@ -104,7 +104,7 @@ func (s *Store) UpdateRules(
 		}
 		switch {
 		case gone.Version > 0:
-			b.upsert(goneKey, goneRead, gone)
+			b.forgetful(goneKey, goneRead, gone, inbox.PurgeAt(gone.DeletedAt)) // it ends by itself
 		case wasGone:
 			b.drop(goneKey, store.RevisionIs(goneRead))
 		default:

@@ -69,9 +69,9 @@ func (s *Store) UpdateTemplate(
 		to := key(templatesPartition(ws, !next.DeletedAt.IsZero()), id)
 		switch {
 		case from == to:
-			b.replace(to, revision, next)
-		case revision > 0:
-			b.put(to, revision+1, next, store.Absent())
+			b.forgetful(to, revision, next, inbox.PurgeAt(next.DeletedAt))
+		case revision > 0: // a deleted one ends by itself
+			b.expiring(to, revision+1, next, store.Absent(), inbox.PurgeAt(next.DeletedAt))
 			b.drop(from, store.RevisionIs(revision))
 		default:
 			b.create(to, next)

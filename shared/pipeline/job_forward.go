@@ -198,6 +198,9 @@ func (w *Worker) outgoing(
 func (w *Worker) forwardRaw(ctx context.Context, e inbox.Email) ([]byte, error) {
 	raw, err := w.deps.Blobs.Get(ctx, e.RawKey, MaxStored)
 	if errors.Is(err, blob.ErrNotFound) {
+		if _, _, gone := w.deps.Forward.Store.Email(ctx, e.Workspace, e.ID, false); apperr.Is(gone, apperr.NotFound) { // purged meanwhile
+			return nil, gone //nolint:wrapcheck // the store names the step
+		}
 		return nil, apperr.New(apperr.Conflict, reasonRawMissing, "The raw bytes of this email are gone.", "Forward it with include_attachments false.")
 	}
 	if err != nil {

@@ -108,7 +108,7 @@ func (p *purging) inbox(ctx context.Context, d inbox.Due, in inbox.Inbox, revisi
 			return nil
 		}
 		purged, err := p.deps.Store.PurgeEmail(ctx, inbox.EmailPurge{
-			Workspace: in.Workspace, ID: row.ID, Due: func(e inbox.Email) (bool, bool) { return e.Inbox == in.ID, false },
+			Workspace: in.Workspace, ID: row.ID, WithInbox: true, Due: func(e inbox.Email) (bool, bool) { return e.Inbox == in.ID, false },
 		}, of)
 		if err != nil {
 			return err //nolint:wrapcheck // the same
@@ -151,7 +151,7 @@ func (r *Retention) Orphan(ctx context.Context, e inbox.Email) error {
 		return err
 	}
 	_, err = r.deps.Store.PurgeEmail(ctx, inbox.EmailPurge{
-		Workspace: e.Workspace, ID: e.ID, Due: func(inbox.Email) (bool, bool) { return true, false },
+		Workspace: e.Workspace, ID: e.ID, WithInbox: true, Due: func(inbox.Email) (bool, bool) { return true, false },
 	}, &inbox.Purge{Inbox: e.Inbox, Line: *act.Audit})
 	return err //nolint:wrapcheck // the store names the step
 }
