@@ -62,13 +62,24 @@ func (w *world) ask(c *caller, q request) answer {
 		}
 		other := w.send(c, twin)
 		w.judge(c, twin, other)
-		if a, b := got.without(q.foreign), other.without(w.missingOf(q.foreign)); a != b {
+		a, b := got.without(q.foreign), other.without(w.missingOf(q.foreign))
+		if a != b && q.aside(got) { // the caller's own is made, or changed, by the first; who asks with what is foreign once more finds it so
+			a = w.send(c, q).without(q.foreign)
+		}
+		if a != b {
 			w.t.Errorf("%s, %s: what is foreign answers otherwise than what is missing\nforeign %s\nmissing %s\n%s", c.name, q, a, b, q.body)
 		}
 		w.twins++
 	}
 	c.learn(w, got)
 	return got
+}
+
+// aside is whether what is foreign stands in a header only, and the answer did what was asked without it.
+func (q request) aside(a answer) bool {
+	return a.good() && !slices.ContainsFunc(q.foreign, func(f string) bool {
+		return strings.Contains(q.path, f) || strings.Contains(q.body, f) || strings.Contains(string(a.body), f)
+	})
 }
 
 // confirm says yes, or sends the state that the other side was given.
