@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,39 +40,43 @@ const (
 // dying fails every write after the first n, as a process that was killed there would have left them undone.
 type dying struct {
 	store.Engine
+	mu   sync.Mutex
 	left int // writes; negative: never dies
 	most int // rows of the largest transaction
 }
 
-func (d *dying) spend() error {
-	switch { // counted only by tests that write one after the other
+// spend counts one write of so many rows.
+func (d *dying) spend(rows int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
 	case d.left == 0:
 		return fmt.Errorf("killed: %w", store.ErrUnavailable)
 	case d.left > 0:
 		d.left--
 	}
+	d.most = max(d.most, rows)
 	return nil
 }
 
 func (d *dying) Put(ctx context.Context, i store.Item, c store.Condition) error {
-	if err := d.spend(); err != nil {
+	if err := d.spend(1); err != nil {
 		return err
 	}
 	return d.Engine.Put(ctx, i, c)
 }
 
 func (d *dying) Delete(ctx context.Context, k store.Key, c store.Condition) error {
-	if err := d.spend(); err != nil {
+	if err := d.spend(1); err != nil {
 		return err
 	}
 	return d.Engine.Delete(ctx, k, c)
 }
 
 func (d *dying) Transact(ctx context.Context, ops ...store.Op) error {
-	if err := d.spend(); err != nil {
+	if err := d.spend(len(ops)); err != nil {
 		return err
 	}
-	d.most = max(d.most, len(ops)) // of tests that write one after the other
 	return d.Engine.Transact(ctx, ops...)
 }
 

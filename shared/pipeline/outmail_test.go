@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -443,12 +444,12 @@ func TestImportMailbox(t *testing.T) {
 // dying ends the context of a run after some mails were stored: the worker is killed half-way.
 type dying struct {
 	pipeline.Outbox
-	left   int
+	left   *atomic.Int32 // an import stores several mails at once
 	cancel context.CancelFunc
 }
 
 func (d *dying) PutIntake(ctx context.Context, in inbox.Intake) error {
-	if d.left--; d.left == 0 {
+	if d.left.Add(-1) == 0 {
 		d.cancel()
 	}
 	return d.Outbox.PutIntake(ctx, in)
@@ -457,10 +458,12 @@ func (d *dying) PutIntake(ctx context.Context, in inbox.Intake) error {
 func TestImportIsKilledAndGoesOn(t *testing.T) {
 	b := newBureau(t)
 	j := b.upload(mailbox(200), inbox.FormatMbox, false)
-	for kill := range 4 {
+	for kill := range int32(4) {
 		ctx, cancel := context.WithCancel(t.Context())
+		var left atomic.Int32
+		left.Store(30 + kill)
 		intake, err := pipeline.NewIntake(pipeline.IntakeDeps{
-			Recipients: b.store, Outbox: &dying{b.store, 30 + kill, cancel}, Blobs: b.blobs, Queue: b.queue, Logger: b.deps.Logger, Clock: b.now, Known: b.store,
+			Recipients: b.store, Outbox: &dying{b.store, &left, cancel}, Blobs: b.blobs, Queue: b.queue, Logger: b.deps.Logger, Clock: b.now, Known: b.store,
 		}, pipeline.IntakeOptions{})
 		b.must(err)
 		deps := *b.deps.Importing
