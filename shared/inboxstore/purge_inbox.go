@@ -130,7 +130,7 @@ func (s *Store) dropHeld(ctx context.Context, items []store.Item) error {
 				return err
 			}
 		}
-		if err := s.commit(ctx, &b); err != nil {
+		if err := s.commit(ctx, &b); err != nil && !errors.Is(err, store.ErrConflict) { // in conflict it is gone, or looked at again
 			return err
 		}
 	}
