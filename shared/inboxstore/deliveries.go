@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/inbox"
@@ -167,19 +166,11 @@ func (b *batch) delivery(old, next inbox.WebhookDelivery, revision uint64, liste
 
 // Due implements webhook.Deliveries.
 func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]string, error) {
-	limit = min(max(limit, 1), store.MaxLimit)
-	var items []store.Item
-	for shard := range outboxShards {
-		page, err := store.Fill(ctx, s.engine, store.Query{
-			Table: store.Core, Partition: duePartition(shard), To: inbox.Position(before, ""), Limit: limit,
-		}, 4)
-		if err != nil {
-			return nil, failed("due deliveries", err)
-		}
-		items = append(items, page.Items...)
+	items, err := s.earliest(ctx, duePartition, inbox.Position(before, ""), limit)
+	if err != nil {
+		return nil, failed("due deliveries", err)
 	}
-	slices.SortFunc(items, func(a, b store.Item) int { return strings.Compare(a.Key.Sort, b.Key.Sort) })
-	rows, err := decodeAll[dueRow](items[:min(len(items), limit)])
+	rows, err := decodeAll[dueRow](items)
 	if err != nil {
 		return nil, failed("due deliveries", err)
 	}

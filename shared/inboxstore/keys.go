@@ -12,8 +12,9 @@ import (
 // only is the sort key of a partition that holds one row.
 const only = "-"
 
-// outboxShards spreads the outbox: every mail writes it about seven times, and one DynamoDB partition takes 1,000 writes a second.
-const outboxShards = 8
+// shards spreads the outbox and what is due: every mail writes the outbox about seven times, and one DynamoDB partition takes 1,000
+// writes a second.
+const shards = 8
 
 func key(partition, sort string) store.Key {
 	return store.Key{Table: store.Core, Partition: partition, Sort: sort}
@@ -177,7 +178,7 @@ func shardOf(id string) int {
 	if id == "" {
 		return 0
 	}
-	return int(id[len(id)-1]) % outboxShards
+	return int(id[len(id)-1]) % shards
 }
 
 func outboxPartition(shard int) string { return "outbox/" + string(rune('0'+shard)) }

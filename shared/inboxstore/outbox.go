@@ -127,24 +127,13 @@ func (s *Store) putReceived(ctx context.Context, mails []inbox.Email) (made []in
 
 // Pending implements pipeline.Outbox. A row's age is that of its id.
 func (s *Store) Pending(ctx context.Context, before time.Time, limit int) ([]string, error) {
-	limit = min(max(limit, 1), store.MaxLimit)
-	to := strings.TrimPrefix(inbox.IDFloor("x", before), "x_")
-	var sorts []string
-	for shard := range outboxShards {
-		page, err := store.Fill(ctx, s.engine, store.Query{
-			Table: store.Core, Partition: outboxPartition(shard), To: to, Limit: limit,
-		}, 4)
-		if err != nil {
-			return nil, failed("pending", err)
-		}
-		for _, item := range page.Items {
-			sorts = append(sorts, item.Key.Sort)
-		}
+	items, err := s.earliest(ctx, outboxPartition, strings.TrimPrefix(inbox.IDFloor("x", before), "x_"), limit)
+	if err != nil {
+		return nil, failed("pending", err)
 	}
-	slices.Sort(sorts)
-	ids := make([]string, 0, min(len(sorts), limit))
-	for _, sort := range sorts[:min(len(sorts), limit)] {
-		ids = append(ids, outboxID(sort))
+	ids := make([]string, 0, len(items))
+	for _, item := range items {
+		ids = append(ids, outboxID(item.Key.Sort))
 	}
 	return ids, nil
 }

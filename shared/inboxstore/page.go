@@ -3,6 +3,8 @@ package inboxstore
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/buzon-mail/buzon/shared/store"
 )
@@ -60,4 +62,19 @@ func decodeAll[T any](items []store.Item) ([]T, error) {
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// earliest reads the first rows of all shards together, up to a sort key that is not among them.
+func (s *Store) earliest(ctx context.Context, partition func(shard int) string, to string, limit int) ([]store.Item, error) {
+	limit = min(max(limit, 1), store.MaxLimit)
+	var items []store.Item
+	for shard := range shards {
+		page, err := store.Fill(ctx, s.engine, store.Query{Table: store.Core, Partition: partition(shard), To: to, Limit: limit}, 4)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // callers name the step
+		}
+		items = append(items, page.Items...)
+	}
+	slices.SortStableFunc(items, func(a, b store.Item) int { return strings.Compare(a.Key.Sort, b.Key.Sort) })
+	return items[:min(len(items), limit)], nil
 }

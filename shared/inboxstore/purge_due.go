@@ -3,7 +3,6 @@ package inboxstore
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 
@@ -11,18 +10,11 @@ import (
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
-// purgeShards spreads what is due: every mail that is deleted, purged or accepted by SMTP writes there.
-const purgeShards = 8
-
 func purgePartition(shard int) string { return "due/" + strconv.Itoa(shard) }
 
 // purgeKey follows from what is due and when, so that who knows both can drop it without a look.
 func purgeKey(d inbox.Due) store.Key {
-	shard := 0
-	if n := len(d.ID); n > 0 {
-		shard = int(d.ID[n-1]) % purgeShards
-	}
-	return key(purgePartition(shard), inbox.Position(d.At, "/"+string(d.Kind)+"/"+d.ID))
+	return key(purgePartition(shardOf(d.ID)), inbox.Position(d.At, "/"+string(d.Kind)+"/"+d.ID))
 }
 
 func (b *batch) due(d inbox.Due) { b.set(purgeKey(d), d) }
@@ -40,25 +32,20 @@ func dueEmail(e inbox.Email) inbox.Due {
 
 // PurgeDue implements pipeline.RetentionStore.
 func (s *Store) PurgeDue(ctx context.Context, now time.Time, limit int) ([]inbox.Due, error) {
-	var all []inbox.Due
-	for shard := range purgeShards {
-		page, err := store.Fill(ctx, s.engine, store.Query{
-			Table: store.Core, Partition: purgePartition(shard), To: inbox.Position(now.Add(time.Millisecond), ""), Limit: min(max(limit, 1), store.MaxLimit),
-		}, 4)
+	items, err := s.earliest(ctx, purgePartition, inbox.Position(now.Add(time.Millisecond), ""), limit)
+	if err != nil {
+		return nil, failed("what is due", err)
+	}
+	all := make([]inbox.Due, 0, len(items))
+	for _, item := range items {
+		d, err := store.Decode[inbox.Due](item, format)
 		if err != nil {
 			return nil, failed("what is due", err)
 		}
-		for _, item := range page.Items {
-			d, err := store.Decode[inbox.Due](item, format)
-			if err != nil {
-				return nil, failed("what is due", err)
-			}
-			d.At, d.Place, d.Revision = inbox.PositionTime(item.Key.Sort), placeOf(item.Key), item.Revision
-			all = append(all, d)
-		}
+		d.At, d.Place, d.Revision = inbox.PositionTime(item.Key.Sort), placeOf(item.Key), item.Revision
+		all = append(all, d)
 	}
-	slices.SortStableFunc(all, func(a, b inbox.Due) int { return a.At.Compare(b.At) })
-	return all[:min(len(all), limit)], nil
+	return all, nil
 }
 
 // DropDue implements pipeline.RetentionStore.
