@@ -88,19 +88,7 @@ func (s *Server) secretOf(ctx context.Context, token string, ses *session) (secr
 }
 
 func (s *Server) serveSecret(w http.ResponseWriter, r *http.Request) {
-	var err error
-	switch r.Method {
-	case http.MethodPost:
-		err = s.revealSecret(w, r)
-	case http.MethodGet, http.MethodHead:
-		err = s.secretPage(w, r)
-	default:
-		w.Header().Set("Allow", "GET, HEAD, POST")
-		err = showProblem(http.StatusMethodNotAllowed, page.BadRequest, "method")
-	}
-	if err != nil {
-		s.showError(w, r, err)
-	}
+	s.servePage(w, r, s.secretPage, s.revealSecret)
 }
 
 // secretPage changes nothing.

@@ -148,12 +148,17 @@ func (s *Server) signInPage(w http.ResponseWriter, r *http.Request, status int, 
 
 // serveSignIn is the page without an authorization: a link that was opened, or a person who wants to see what is connected.
 func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) {
+	s.servePage(w, r, s.signInStart, s.signIn)
+}
+
+// servePage serves a page that is looked at and sent back.
+func (s *Server) servePage(w http.ResponseWriter, r *http.Request, get, post func(http.ResponseWriter, *http.Request) error) {
 	var err error
 	switch r.Method {
 	case http.MethodPost:
-		err = s.signIn(w, r)
+		err = post(w, r)
 	case http.MethodGet, http.MethodHead:
-		err = s.signInStart(w, r)
+		err = get(w, r)
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
 		err = showProblem(http.StatusMethodNotAllowed, page.BadRequest, "method")
