@@ -131,11 +131,6 @@ func New(d Deps, o Options) (*Engine, error) {
 
 func (e *Engine) now() time.Time { return e.deps.Clock().UTC().Truncate(time.Millisecond) }
 
-// Takes reports whether a queue's message is for the engine.
-func Takes(id string) bool {
-	return strings.HasPrefix(id, PrefixEvent) || strings.HasPrefix(id, PrefixDelivery)
-}
-
 // Handle does what a message asks for: an event is given out, a delivery is sent if it is due. Nil means done, also when there was
 // nothing left to do; the errors are those of package apperr, for the queue's table of dispositions.
 func (e *Engine) Handle(ctx context.Context, id string, _ int) error {
