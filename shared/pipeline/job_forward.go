@@ -149,11 +149,7 @@ func (w *Worker) forwardRoom(ctx context.Context, size int64, files bool) (relea
 	if !files {
 		size = forwardText
 	}
-	n := min(max(3*size, 1), w.opts.Memory)
-	if err := w.memory.Acquire(ctx, n); err != nil {
-		return nil, err //nolint:wrapcheck // the context's
-	}
-	return func() { w.memory.Release(n) }, nil
+	return w.room(ctx, 3*size)
 }
 
 // outgoing makes the message, but for who gets this copy. It depends on nothing but the job and the mail.

@@ -57,7 +57,7 @@ func (w *Worker) reread(ctx context.Context, j *JobRun) (any, error) {
 		params.Stages = inbox.ReprocessStages()
 	}
 	again := &rereading{worker: w, job: j, params: params, old: e, oldBody: body}
-	release, err := again.room(ctx)
+	release, err := w.room(ctx, again.old.Size)
 	if err != nil {
 		return nil, err
 	}
@@ -113,15 +113,6 @@ type rereading struct {
 
 func (g *rereading) takes(stage string) bool { return slices.Contains(g.params.Stages, stage) }
 
-// room waits for memory as a first reading does.
-func (g *rereading) room(ctx context.Context) (release func(), err error) {
-	n := min(max(g.old.Size, 1), g.worker.opts.Memory)
-	if err := g.worker.memory.Acquire(ctx, n); err != nil {
-		return nil, err //nolint:wrapcheck // the context's
-	}
-	return func() { g.worker.memory.Release(n) }, nil
-}
-
 // lasting are the warnings that no reading of the raw bytes can find: the transport's, and that of another mail with this message id.
 func lasting(w inbox.Warning) bool {
 	return slices.Contains([]string{"bare_lf", "bare_cr", "nul", "duplicate_message_id"}, w.Code)
@@ -136,10 +127,7 @@ func (g *rereading) read(ctx context.Context) error {
 	fresh.Labels, fresh.Status = slices.Clone(g.old.Labels), inbox.StatusProcessing
 	r := &run{w: g.worker, email: fresh}
 	g.run = r
-	for _, s := range []struct {
-		name string
-		do   func(*run, context.Context) error
-	}{
+	if err := r.through(ctx, []stage{
 		{"load", (*run).load},
 		{"parse", (*run).parse},
 		{"flags", (*run).flags},
@@ -147,17 +135,11 @@ func (g *rereading) read(ctx context.Context) error {
 		{"body", (*run).bodies},
 		{"attachments", (*run).files},
 		{"fit", (*run).fit},
-	} {
-		r.stage = s.name
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := s.do(r, ctx); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-		if r.failed() {
-			return unreadAgain(r.email.Reason)
-		}
+	}, r.failed); err != nil {
+		return fmt.Errorf("%s: %w", r.stage, err)
+	}
+	if r.failed() {
+		return unreadAgain(r.email.Reason)
 	}
 	// What was proved when the mail came stays proved: keys are taken out of DNS, and servers change.
 	if len(g.old.Auth) > 0 {

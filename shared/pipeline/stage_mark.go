@@ -38,14 +38,20 @@ func (r *run) lookBack(ctx context.Context) error {
 // reserve waits for room in memory: a burst of the largest mails must not add up. A mail with traces gets all of it, so it is
 // read alone: if the worker dies now, it was this mail.
 func (r *run) reserve(ctx context.Context) (release func(), err error) {
-	n := min(max(r.email.Size, 1), r.w.opts.Memory)
+	size := r.email.Size
 	if r.tries > 0 {
-		n = r.w.opts.Memory
+		size = r.w.opts.Memory
 	}
-	if err := r.w.memory.Acquire(ctx, n); err != nil {
+	return r.w.room(ctx, size)
+}
+
+// room waits for memory, all of it at most.
+func (w *Worker) room(ctx context.Context, size int64) (release func(), err error) {
+	n := min(max(size, 1), w.opts.Memory)
+	if err := w.memory.Acquire(ctx, n); err != nil {
 		return nil, err //nolint:wrapcheck // the context's
 	}
-	return func() { r.w.memory.Release(n) }, nil
+	return func() { w.memory.Release(n) }, nil
 }
 
 // mark leaves the trace of this try.

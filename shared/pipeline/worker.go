@@ -225,10 +225,7 @@ func (r *run) stages(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	for _, s := range []struct {
-		name string
-		do   func(*run, context.Context) error
-	}{
+	if err := r.through(ctx, []stage{
 		{"mark", (*run).mark},
 		{"load", (*run).load},
 		{"parse", (*run).parse},
@@ -241,7 +238,24 @@ func (r *run) stages(ctx context.Context) error {
 		{"extract", (*run).extract},
 		{"fit", (*run).fit},
 		{"finish", (*run).finish},
-	} {
+	}, func() bool { return r.duplicateOf != "" || r.orphan }); err != nil {
+		return err
+	}
+	if r.orphan && r.duplicateOf == "" {
+		return r.w.deps.Orphan(ctx, r.email)
+	}
+	return nil
+}
+
+// stage is a step on the way of a mail.
+type stage struct {
+	name string
+	do   func(*run, context.Context) error
+}
+
+// through runs stages until one of them ends the way.
+func (r *run) through(ctx context.Context, list []stage, ended func() bool) error {
+	for _, s := range list {
 		r.stage = s.name
 		if err := ctx.Err(); err != nil {
 			return err
@@ -249,11 +263,8 @@ func (r *run) stages(ctx context.Context) error {
 		if err := s.do(r, ctx); err != nil {
 			return err
 		}
-		if r.duplicateOf != "" {
+		if ended() {
 			return nil
-		}
-		if r.orphan {
-			return r.w.deps.Orphan(ctx, r.email)
 		}
 	}
 	return nil
