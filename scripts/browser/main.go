@@ -14,25 +14,16 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/buzon-mail/buzon/scripts/npm"
+	"github.com/buzon-mail/buzon/scripts/program"
 	"github.com/buzon-mail/buzon/scripts/service"
 	"github.com/buzon-mail/buzon/shared/app/local"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "browser:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(program.Run("browser", run)) }
 
 // patience bounds the whole conversation; a healthy one needs half a minute.
 const patience = 5 * time.Minute

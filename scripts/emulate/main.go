@@ -14,25 +14,17 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/buzon-mail/buzon/scripts/program"
 	"github.com/buzon-mail/buzon/shared/app/local"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "emulate:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(program.Run("emulate", run)) }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("emulate", flag.ContinueOnError)
