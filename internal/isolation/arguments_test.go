@@ -83,7 +83,7 @@ func (d *drawing) arguments() map[string]any {
 // need no help.
 func (d *drawing) sound() map[string]any {
 	one := d.c.canary(d.w)
-	out := map[string]any{}
+	var out map[string]any
 	switch d.o.name {
 	case "inboxes_upsert":
 		out = map[string]any{"slug": one, "display_name": one}
