@@ -19,7 +19,7 @@ type Workspace struct {
 	Organization string    `json:"organization"`
 	Slug         string    `json:"slug"` // natural key within the organization
 	Name         string    `json:"name"`
-	Retention    int       `json:"retention_days,omitempty"` // of inboxes that have none of their own; 0: kept
+	Retention    int       `json:"retention_days,omitempty"` // of inboxes that are made there and name none; 0: kept
 	Timezone     string    `json:"timezone,omitempty"`       // name in the IANA database, for people; empty: UTC
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at,omitzero"`

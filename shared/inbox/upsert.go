@@ -205,6 +205,11 @@ func (s *Inboxes) create(ctx context.Context, a Actor, p InboxPatch) (Inbox, err
 	if p.State.Value != "" {
 		in.State = p.State.Value
 	}
+	if !p.Retention.Present {
+		if in.Retention, err = s.d.defaultRetention(ctx, a); err != nil {
+			return Inbox{}, err
+		}
+	}
 	act, err := s.d.act(a)
 	if err != nil {
 		return Inbox{}, err

@@ -13,7 +13,7 @@ import (
 type WorkspacePatch struct {
 	Slug      string
 	Name      Field[string] // null, and on creation: the slug
-	Retention Field[int]    // days, of inboxes that have none of their own; null: kept
+	Retention Field[int]    // days, of inboxes that are made from now on and name none; null: kept
 	Timezone  Field[string] // null: UTC
 	IfVersion uint64        // 0: whatever it is
 }
@@ -43,6 +43,7 @@ func zoneShaped(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, set) == "" && !strings.Contains(s, "//") && strings.Trim(s, "/") == s
 }
 
+// apply changes a workspace or makes one. Nothing of it destroys: the retention is that of inboxes to come.
 func (p WorkspacePatch) apply(a Actor, w *Workspace, id string, d Deps) error {
 	next := *w
 	if w.Version == 0 {
@@ -55,52 +56,12 @@ func (p WorkspacePatch) apply(a Actor, w *Workspace, id string, d Deps) error {
 		next.Name = p.Slug
 	}
 	next.Retention, next.Timezone = p.Retention.or(w.Retention), p.Timezone.or(w.Timezone)
-	target, state := w.ID, Version(w.Version)
-	if w.Version == 0 {
-		target, state = "workspace:"+p.Slug, absent
-	}
-	if err := a.confirmState(target, state, w.Version > 0 && shorter(next.Retention, w.Retention)); err != nil {
-		return err
-	}
 	if next == *w {
 		return nil
 	}
 	next.UpdatedAt, next.Version = d.now(), w.Version+1
 	*w = next
 	return nil
-}
-
-// AskUpsert says what a person is asked before Upsert; nil unless it shortens the retention of a workspace that exists.
-func (s *Workspaces) AskUpsert(ctx context.Context, a Actor, p WorkspacePatch) (*Question, error) {
-	if err := a.organizationRole(RoleOwner); err != nil {
-		return nil, err
-	}
-	if err := p.check(); err != nil {
-		return nil, err
-	}
-	all, err := s.d.Organizations.Workspaces(ctx, a.Organization)
-	if err != nil {
-		return nil, fmt.Errorf("workspaces of %s: %w", a.Organization, err)
-	}
-	for _, w := range all {
-		if w.Slug != p.Slug {
-			continue
-		}
-		next := w
-		a.Direct, a.Confirmed = true, nil // nothing is written here
-		if err := p.apply(a, &next, "", s.d); err != nil || !shorter(next.Retention, w.Retention) {
-			return nil, err
-		}
-		q := &Question{
-			Text:   "Keep the mail of workspace {} for {} instead of {}, in inboxes without a retention of their own: older ones will be purged for good",
-			Values: []string{w.Slug, days(next.Retention), days(w.Retention)}, Targets: map[string]string{w.ID: Version(w.Version)},
-		}
-		if next.Name != w.Name || next.Timezone != w.Timezone {
-			q.Text += "; its name or time zone changes too"
-		}
-		return q, nil
-	}
-	return nil, nil //nolint:nilnil // it creates, which needs no question
 }
 
 // Upsert creates a workspace or changes the one that is there; created tells which. Grants of all workspaces reach a new one within

@@ -52,3 +52,17 @@ func (s *Workspaces) List(ctx context.Context, a Actor, all []WorkspaceRow, p Pa
 	next, err := c.seal(rows[limit-1].ID)
 	return rows[:limit], next, err
 }
+
+// defaultRetention is that of a new inbox of the caller's workspace.
+func (d Deps) defaultRetention(ctx context.Context, a Actor) (int, error) {
+	all, err := d.Organizations.Workspaces(ctx, a.Organization)
+	if err != nil {
+		return 0, fmt.Errorf("workspaces of %s: %w", a.Organization, err)
+	}
+	for _, w := range all {
+		if w.ID == a.Workspace {
+			return w.Retention, nil
+		}
+	}
+	return 0, nil
+}

@@ -30,6 +30,7 @@ func (w *world) audited() map[string]destructive {
 	var files struct{ Data []struct{ ID string } }
 	w.must(json.Unmarshal([]byte(text), &files))
 	id := in["id"].(string)
+	all["workspaces_upsert"] = destructive{org: true, body: `{"slug":"main","name":"Main again"}`, act: wsA}
 	all["inboxes_restore"] = destructive{path: id, act: id}
 	all["emails_update"] = destructive{path: mail.ID, act: mail.ID, body: `{"handled":true}`}
 	all["emails_claim"] = destructive{body: `{"inbox":"other"}`, act: mail.ID}

@@ -69,7 +69,7 @@ func TestEffects(t *testing.T) {
 		"inboxes_delete": op.Destructive, "emails_delete": op.Destructive, "inboxes_restore": op.Write,
 		"inboxes_set_sender_policy": op.Destructive, "allowed_senders_upsert": op.Destructive, "allowed_senders_delete": op.Destructive,
 		"allowed_senders_check": op.Read, "emails_release": op.Destructive, "emails_restore": op.Write, "inboxes_upsert": op.Destructive, "emails_update": op.Write, "emails_get": op.Read,
-		"audit_events_list": op.Read, "workspaces_upsert": op.Destructive, "members_list": op.Read, "members_upsert": op.Destructive, "members_delete": op.Destructive,
+		"audit_events_list": op.Read, "workspaces_upsert": op.Write, "members_list": op.Read, "members_upsert": op.Destructive, "members_delete": op.Destructive,
 		"api_keys_list": op.Read, "api_keys_create": op.Destructive, "api_keys_rotate": op.Destructive, "api_keys_revoke": op.Destructive,
 	} {
 		if o, ok := c.Lookup(name); !ok || o.Effect != want || o.Asks != (want == op.Destructive) {

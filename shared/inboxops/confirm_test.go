@@ -263,7 +263,7 @@ func TestUpsertOfTheHandshakeEra(t *testing.T) {
 
 func TestSessionNamesWhatAsks(t *testing.T) {
 	w := newWorld(t)
-	for who, want := range map[string]string{"acme": "workspaces_upsert members_upsert members_delete inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess emails_forward rules_upsert rules_delete extraction_templates_delete webhooks_upsert webhooks_delete webhooks_test webhooks_rotate_secret webhook_deliveries_retry api_keys_create api_keys_rotate api_keys_revoke", "blind": "", "viewer": ""} {
+	for who, want := range map[string]string{"acme": "members_upsert members_delete inboxes_upsert inboxes_delete inboxes_set_sender_policy allowed_senders_upsert allowed_senders_delete emails_release emails_delete emails_reprocess emails_forward rules_upsert rules_delete extraction_templates_delete webhooks_upsert webhooks_delete webhooks_test webhooks_rotate_secret webhook_deliveries_retry api_keys_create api_keys_rotate api_keys_revoke", "blind": "", "viewer": ""} {
 		var names []string
 		for _, name := range w.data(who, "GET", "/session", "", 200)["confirmed_tools"].([]any) {
 			names = append(names, name.(string))

@@ -63,11 +63,6 @@ func (w *world) organizationActs() map[string]destructive {
 	}
 	old := w.key("acme", `{"name":"old","scopes":["emails:read"],`+later+`}`)["id"].(string)
 	return map[string]destructive{
-		"workspaces_upsert": {
-			org: true, body: `{"slug":"main","retention_days":30}`, act: wsA,
-			words: "Keep the mail of workspace main for 30 days instead of for ever, in inboxes without a retention of their own",
-			gone:  func() bool { return w.named("/workspaces", "slug", "main")["retention_days"] == 30.0 },
-		},
 		"members_upsert": {
 			org: true, body: `{"email":"New@Acme.test","role":"admin","workspace_roles":[{"workspace":"sales","role":"none"}]}`,
 			words: "Invite new@acme.test into the organization: admin, in sales no access",
@@ -338,6 +333,16 @@ func TestWorkspacesServed(t *testing.T) {
 	main := w.named("/workspaces", "slug", "main")
 	if main["version"] != 1.0 || main["timezone"] != "UTC" || main["retention_days"] != nil {
 		t.Errorf("one that was stored before there were settings: %v", main)
+	}
+	w.data("acme", "PUT", "/inboxes", `{"slug":"before"}`, 201)
+	w.data("acme", "PUT", "/workspaces", `{"slug":"main","retention_days":30}`, 200)
+	for body, want := range map[string]any{`{"slug":"a"}`: 30.0, `{"slug":"b","retention_days":7}`: 7.0, `{"slug":"c","retention_days":null}`: nil} {
+		if in := w.data("acme", "PUT", "/inboxes", body, 201); in["retention_days"] != want {
+			t.Errorf("a new inbox %s: %v", body, in["retention_days"])
+		}
+	}
+	if in := w.data("acme", "GET", "/inboxes/before", "", 200); in["retention_days"] != nil {
+		t.Errorf("an inbox that was there: %v", in["retention_days"])
 	}
 	if theirs := w.data("globex", "PUT", "/workspaces", `{"slug":"sales"}`, 201); theirs["id"] == made["id"] {
 		t.Error("two organizations share a workspace")

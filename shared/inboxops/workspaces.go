@@ -21,7 +21,7 @@ type Workspace struct {
 // WorkspaceDetail is a workspace with its settings.
 type WorkspaceDetail struct {
 	Workspace
-	Retention *int      `json:"retention_days" doc:"Of inboxes that have none of their own; null: mail is kept."`
+	Retention *int      `json:"retention_days" doc:"Of new inboxes that name none; null: mail is kept."`
 	Timezone  string    `json:"timezone" doc:"IANA name, in which its people read times."`
 	CreatedAt rest.Time `json:"created_at"`
 	UpdatedAt rest.Time `json:"updated_at"`
@@ -59,7 +59,7 @@ type workspacesListInput struct{ Paging }
 type WorkspacePatch struct {
 	Slug      string             `json:"slug" minLength:"1" maxLength:"63" doc:"The natural key; it does not change."`
 	Name      rest.Patch[string] `json:"name,omitempty" maxLength:"128" doc:"Null: the slug."`
-	Retention rest.Patch[int]    `json:"retention_days,omitempty" minimum:"1" maximum:"3650" doc:"Of inboxes that have none of their own. Null: kept."`
+	Retention rest.Patch[int]    `json:"retention_days,omitempty" minimum:"1" maximum:"3650" doc:"Of inboxes made from now on that name none. Null: kept."`
 	Timezone  rest.Patch[string] `json:"timezone,omitempty" maxLength:"64" doc:"IANA name, such as Europe/Madrid. Null: UTC."`
 	IfVersion uint64             `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the workspace's version."`
 }
@@ -96,13 +96,13 @@ func (o *operations) workspaces() []op.Operation {
 				"use the id in X-Workspace-Id.",
 			Scope: scopeWorkspacesRead, Role: op.Viewer, Effect: op.Read, Idempotent: true, AnyTenant: true, Confines: true,
 		}, o.workspacesList),
-		rest.DefineDestructive(op.Spec{
+		rest.Define(op.Spec{
 			Name: "workspaces_upsert", Method: http.MethodPut, Path: "/workspaces", Title: "Create or change a workspace",
-			Description: "Creates a workspace, or changes its name, retention or time zone. Connections to all workspaces reach a new one within " +
-				"30 seconds. Asks the person first when retention gets shorter.",
-			Scope: scopeWorkspacesWrite, Role: op.Owner, Effect: op.Destructive, Idempotent: true, AnyTenant: true,
+			Description: "Creates a workspace, or changes its name, time zone and the retention of new inboxes. Connections to all workspaces reach " +
+				"a new one within 30 seconds.",
+			Scope: scopeWorkspacesWrite, Role: op.Owner, Effect: op.Write, Idempotent: true, AnyTenant: true,
 			Errors: []apperr.Kind{apperr.Conflict, apperr.Stale},
-		}, o.workspacesAskUpsert, o.workspacesUpsert),
+		}, o.workspacesUpsert),
 	}
 }
 
@@ -117,10 +117,6 @@ func (o *operations) workspacesList(ctx context.Context, in *workspacesListInput
 func (in *workspacesUpsertInput) patch() inbox.WorkspacePatch {
 	b := in.Body
 	return inbox.WorkspacePatch{Slug: b.Slug, Name: field(b.Name), Retention: field(b.Retention), Timezone: field(b.Timezone), IfVersion: b.IfVersion}
-}
-
-func (o *operations) workspacesAskUpsert(ctx context.Context, in *workspacesUpsertInput) (*op.Question, error) {
-	return question(o.services.Workspaces.AskUpsert(ctx, o.actor(ctx), in.patch()))
 }
 
 func (o *operations) workspacesUpsert(ctx context.Context, in *workspacesUpsertInput) (*WorkspaceUpsertOutput, error) {
