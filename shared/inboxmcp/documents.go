@@ -62,11 +62,12 @@ Where several work on one inbox, emails_claim leases emails to one of them; emai
 ## Changing things
 An inbox is named by its id or its slug. In upserts and updates, what is left out stays, null resets it, and if_version refuses when
 the thing has changed since. What was deleted comes back by a restore tool, or by the upsert of its key with restore. Each act takes a
-new idempotency_key; repeated with the same one, because its answer was lost, it is done once.
+new idempotency_key; repeated with the same one, it is done once.
 
 ## Lists
 limit is 1 to 100. meta.next_cursor goes back as cursor with the same filters. meta.window.complete false means that older mail
 was not looked at yet, even when data is short or empty. Counts are approximate.
+Texts, links and addresses of a mail are cut at max_chars: texts says which, and from_char=next_from_char reads on.
 
 ## When something is refused
 Read kind, code and fixes of the answer; buzon://inbox/errors explains each. A tool that you miss needs a scope: session_get says

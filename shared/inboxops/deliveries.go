@@ -122,7 +122,7 @@ func (o *operations) deliveries() []op.Operation {
 		}, o.deliveriesList),
 		rest.Define(op.Spec{
 			Name: "webhook_deliveries_get", Method: http.MethodGet, Path: "/webhook-deliveries/{id}",
-			Title: "Get a delivery", Description: "One delivery with its attempts and what the receiver answered.",
+			Title: "Get a delivery", Description: "One delivery with its last 20 attempts and the start of what the receiver answered.",
 			Scope: scopeWebhooksRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.deliveriesGet),

@@ -34,8 +34,8 @@ type emailsListInput struct {
 type emailsGetInput struct {
 	ID             string   `path:"id" doc:"Id of the email." tool:"-"`
 	Include        []string `query:"include" enum:"text,reply_text,markdown,html,headers,extractions" maxItems:"6" default:"text" doc:"What to return. markdown is best for reading HTML mail, reply_text leaves out quoted text, extractions is the data that templates found." tool:"markdown suits HTML mail; reply_text omits quoted text; extractions is what templates found."`
-	MaxChars       int      `query:"max_chars" minimum:"1" maximum:"100000" default:"20000" doc:"Characters of each text at most." tool:""`
-	FromChar       int      `query:"from_char" minimum:"0" default:"0" doc:"Where each text starts: next_from_char of a truncated one reads on." tool:"next_from_char of a cut text reads on."`
+	MaxChars       int      `query:"max_chars" minimum:"1" maximum:"100000" default:"20000" doc:"Characters of each text at most, and of addresses, links and extractions." tool:""`
+	FromChar       int      `query:"from_char" minimum:"0" default:"0" doc:"Where each text and the list of links starts: next_from_char of a truncated one reads on." tool:"next_from_char of a cut text reads on."`
 	IncludeDeleted bool     `query:"include_deleted" doc:"A deleted email too; admins only." tool:"-"`
 }
 

@@ -75,6 +75,7 @@ type Arrival struct {
 	TimedOut  bool             `json:"timed_out" doc:"Nothing came in time: call again with cursor as after."`
 	Cursor    string           `json:"cursor" doc:"Send it as after to wait for what follows."`
 	Email     *EmailSummary    `json:"email" doc:"Null when it timed out."`
+	Truncated bool             `json:"truncated,omitempty" doc:"It has more links: emails_get reads them."`
 	Untrusted UntrustedArrival `json:"untrusted"`
 }
 
@@ -153,7 +154,10 @@ func (o *operations) emailsWait(ctx context.Context, in *emailsWaitInput) (*Wait
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the service names the step
 	}
-	out := Arrival{TimedOut: got.TimedOut, Cursor: got.Next, Untrusted: UntrustedArrival{notice, mapped(got.Codes, codeOf), mapped(got.Links, linkOf)}}
+	out := Arrival{
+		TimedOut: got.TimedOut, Cursor: got.Next, Truncated: got.Cut,
+		Untrusted: UntrustedArrival{notice, mapped(got.Codes, codeOf), mapped(got.Links, linkOf)},
+	}
 	if got.Email != nil {
 		s := summaryOf(*got.Email)
 		out.Email = &s
