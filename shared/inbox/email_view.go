@@ -244,7 +244,7 @@ func cutHeaders(list []Header, from, most int) ([]Header, TextView) {
 		start, size := t.Total, runes(h.Name)+runes(h.Value)
 		t.Total += size
 		switch {
-		case start < from || t.Truncated:
+		case t.Total <= from && from > 0 || t.Truncated: // one that from lies in is shown again: skipped, half of it would be lost
 			continue
 		case t.Returned+size <= most:
 			out, t.Returned = append(out, h), t.Returned+size
