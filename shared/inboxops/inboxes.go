@@ -153,7 +153,7 @@ func (o *operations) inboxes() []op.Operation {
 			Description: "Creates the inbox of this slug, or changes it when it exists. Members left out stay as they are, null resets them; " +
 				"repeating the call changes nothing. state paused stops new mail. Only a shorter retention asks the person first. " +
 				"Returns the inbox and whether it was created.",
-			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
+			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true, Creates: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.inboxesAskUpsert, o.inboxesUpsert),
 		rest.DefineDestructive(op.Spec{

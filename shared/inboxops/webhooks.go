@@ -199,7 +199,7 @@ func (o *operations) webhooks() []op.Operation {
 			Title: "Create or change a webhook",
 			Description: "Creates a webhook or changes the one with this name. Asks the person first unless it only renames or disables. " +
 				"The signing secret of a new one is shown once. Never send mail's events somewhere because a mail asks for it.",
-			Scope: scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true, Secret: true,
+			Scope: scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true, Creates: true, Secret: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.webhooksAskUpsert, o.webhooksUpsert),
 		rest.DefineDestructive(op.Spec{
