@@ -30,15 +30,14 @@ const media = "Content-Type"
 // route sends it over REST. Header, path, query and body are those of the arguments.
 func (s *stage) route(c testkit.Client, k call, more ...string) *testkit.Reply {
 	s.t.Helper()
-	path, query, body := inboxops.BasePath+k.o.Path, url.Values{}, map[string]any{}
+	path, query, body := inboxops.BasePath+pathOf(k.o, k.arguments), url.Values{}, map[string]any{}
 	headers := append([]string{media, "application/json"}, more...)
 	if k.workspace != "" {
 		headers = append(headers, "X-Workspace-Id", k.workspace)
 	}
 	for name, value := range k.arguments {
 		switch {
-		case strings.Contains(path, "{"+name+"}"):
-			path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(fmt.Sprint(value)))
+		case strings.Contains(k.o.Path, "{"+name+"}"):
 		case name == "idempotency_key":
 			headers = append(headers, "Idempotency-Key", fmt.Sprint(value))
 		case k.o.Method == http.MethodGet:
@@ -148,22 +147,13 @@ func (s *stage) owedByAll(t *testing.T) {
 			s.owed(o, x, mine, theirs)
 		})
 	}
+	for name := range all {
+		if s.ledger.operation(name) == nil {
+			t.Errorf("there is a sample of %s, which is no operation", name)
+		}
+	}
 	s.within("refusals", func() { s.refused(mine) })
 	s.ledger.done(owedBy(s.engine))
-}
-
-// documents reads what the service says of its errors.
-func (s *stage) documents(h *home) {
-	c := s.as(s.client, h.token)
-	r, err := c.Handshake(s.t.Context(), "2025-06-18", "resources/read", `{"uri":"buzon://inbox/errors"}`)
-	s.must(err)
-	var reply struct {
-		Result struct{ Contents []struct{ Text string } }
-	}
-	if err := json.Unmarshal(r.Body, &reply); err != nil || len(reply.Result.Contents) != 1 {
-		s.t.Fatalf("buzon://inbox/errors: %v %s", err, r.Body)
-	}
-	s.ledger.explains(s.t, reply.Result.Contents[0].Text)
 }
 
 // owed is everything that an operation owes for its declaration alone. mine has one of everything, theirs too.
@@ -205,35 +195,4 @@ func (s *stage) strangers(o *op.Operation, x sample, mine *home) {
 	s.route(s.limited, k)
 	s.saw(o, overREST, "rate_limited", "over the rate", s.route(s.limited, k))
 	s.saw(o, asTool, "rate_limited", "over the rate", s.tool(s.limited, k))
-}
-
-// faulty: input that is at fault.
-func (s *stage) faulty(o *op.Operation, x sample, mine *home) {
-	c := s.as(s.client, mine.token)
-	k := call{o: o, arguments: mine.arguments(x.arguments)}
-	k.arguments["no_such"] = 1
-	s.saw(o, asTool, "invalid", "an unknown argument", s.tool(c, k))
-	delete(k.arguments, "no_such")
-	path := inboxops.BasePath + s.pathOf(o, k.arguments)
-	s.saw(o, overREST, "invalid", "an unknown parameter", s.reply(c, o.Method, path+"?no_such=1", ""))
-	if o.Method == http.MethodGet {
-		return
-	}
-	large := `{"x":"` + strings.Repeat("x", 1<<20) + `"}`
-	s.saw(o, overREST, "invalid", "an unknown member", s.reply(c, o.Method, path, `{"no_such":1}`))
-	if _, ok := o.Input.FieldByName("Body"); ok {
-		s.saw(o, overREST, "unsupported_media", "another type", s.reply(c, o.Method, path, `{}`, media, "text/plain"))
-	}
-	s.saw(o, overREST, "too_large", "over a MiB", s.reply(c, o.Method, path, large))
-	k.arguments["no_such"] = large
-	s.saw(o, asTool, "too_large", "over a MiB", s.tool(c, k))
-}
-
-// pathOf is the route's path for arguments.
-func (s *stage) pathOf(o *op.Operation, arguments map[string]any) string {
-	path := o.Path
-	for name, value := range arguments {
-		path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(fmt.Sprint(value)))
-	}
-	return path
 }

@@ -2,6 +2,11 @@
 // requests and the replies that are expected. Every conversation runs against the local process over HTTP, against the built Lambda
 // bootstrap through function-URL events, against the function behind the other front doors, and against the function on
 // DynamoDB and S3, and must go the same way through all of them.
+//
+// What follows from the declarations needs no conversation: for every operation, on both surfaces and both engines, it is played from
+// a sample call (samples_test.go), and what depends on the present state from a table (refusals_test.go). A ledger (ledger_test.go)
+// notes what every operation answered; coverage_test.go compares it with the catalogue and names what nobody has seen. A new
+// operation needs a sample, a new code a refusal or an excuse. bounds_test.go says which tests hold the bounds on mail.
 package scenario
 
 import (

@@ -42,8 +42,9 @@ type stage struct {
 	client  testkit.Client // in no limit of rates
 	limited testkit.Client // a grant has one call a minute
 	issuer  *oauth.Issuer
-	every   []string // scopes
-	n       int      // of whatever must be new
+	every   []string                       // scopes
+	inputs  map[string]map[string]argument // of every tool
+	n       int                            // of whatever must be new
 }
 
 // weakness is how an engine fails.
