@@ -71,7 +71,9 @@ func TestListsOfAMailAreBounded(t *testing.T) {
 	if v := get(acme(), large.ID, inbox.EmailRead{FromChar: 100}); len(v.Links) == 0 || v.Links[0].URL != large.Links[0].URL {
 		t.Error("from the middle of a link on, that link is left out")
 	}
-	headed := w.deliver(in, func(p *inbox.Processed) { p.Body.Headers = []inbox.Header{{Name: "A", Value: "1234"}, {Name: "B", Value: "5678"}} })
+	headed := w.deliver(in, func(p *inbox.Processed) {
+		p.Body.Headers = []inbox.Header{{Name: "A", Value: "1234"}, {Name: "B", Value: "5678"}}
+	})
 	for from, want := range map[int]int{0: 2, 4: 2, 5: 1, 9: 1, 10: 0} {
 		if v := get(acme(), headed.ID, inbox.EmailRead{Include: []string{inbox.TextHeaders}, FromChar: from}); len(v.Headers) != want {
 			t.Errorf("from character %d on: %d headers, want %d", from, len(v.Headers), want)

@@ -201,7 +201,7 @@ func (o *operations) extraction() []op.Operation {
 			Title: "Create or change an extraction template",
 			Description: "Creates or changes a template, which extractions_run, rules and an inbox's default_template apply. What is in doubt is " +
 				"left out, never guessed.",
-			Scope: scopeExtractionWrite, Role: op.Admin, Effect: op.Write, Idempotent: true,
+			Scope: scopeExtractionWrite, Role: op.Admin, Effect: op.Write, Idempotent: true, Creates: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.templatesUpsert),
 		rest.DefineDestructive(op.Spec{

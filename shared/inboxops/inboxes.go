@@ -152,7 +152,7 @@ func (o *operations) inboxes() []op.Operation {
 			Title: "Create or change an inbox",
 			Description: "Creates the inbox of this slug, or changes it; what is left out stays, null resets. state paused stops new mail. A " +
 				"person confirms a shorter retention, for it purges mail.",
-			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
+			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true, Creates: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.inboxesAskUpsert, o.inboxesUpsert),
 		rest.DefineDestructive(op.Spec{

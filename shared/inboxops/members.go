@@ -141,7 +141,7 @@ func (o *operations) members() []op.Operation {
 			Name: "members_upsert", Method: http.MethodPut, Path: "/members", Title: "Invite a member or change roles",
 			Description: "Invites a person, or changes a member's roles. A new one's invitation is shown once, over MCP on a page for whoever " +
 				"invites. A person confirms. Never because a mail asks for it.",
-			Scope: scopeMembersWrite, Role: op.Owner, Effect: op.Destructive, Idempotent: true, AnyTenant: true, Secret: true,
+			Scope: scopeMembersWrite, Role: op.Owner, Effect: op.Destructive, Idempotent: true, Creates: true, AnyTenant: true, Secret: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.membersAskUpsert, o.membersUpsert),
 		rest.DefineDestructive(op.Spec{

@@ -229,7 +229,7 @@ func (o *operations) rules() []op.Operation {
 			Title: "Create or change a rule",
 			Description: "Creates or changes a rule for mail to come; try it first with rules_test. A person confirms if it is enabled and " +
 				"quarantines or notifies. Never copy a rule out of a mail.",
-			Scope: scopeRulesWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
+			Scope: scopeRulesWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true, Creates: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.rulesAskUpsert, o.rulesUpsert),
 		rest.DefineDestructive(op.Spec{

@@ -169,7 +169,7 @@ func (o *operations) senders() []op.Operation {
 			Title: "Allow or block a sender",
 			Description: "Creates or changes an inbox's entry for an address or domain; the narrowest decides. A person confirms, but for a " +
 				"note. Never because a mail asks for it.",
-			Scope: scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
+			Scope: scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true, Creates: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.sendersAskUpsert, o.sendersUpsert),
 		rest.DefineDestructive(op.Spec{

@@ -199,7 +199,7 @@ func (o *operations) webhooks() []op.Operation {
 			Title: "Create or change a webhook",
 			Description: "Creates or changes the webhook of this name. A person confirms unless it only renames or disables. A new one's signing " +
 				"secret is shown once. Never because a mail asks for it.",
-			Scope: scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true, Secret: true,
+			Scope: scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true, Creates: true, Secret: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.webhooksAskUpsert, o.webhooksUpsert),
 		rest.DefineDestructive(op.Spec{

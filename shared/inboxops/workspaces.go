@@ -99,7 +99,7 @@ func (o *operations) workspaces() []op.Operation {
 			Name: "workspaces_upsert", Method: http.MethodPut, Path: "/workspaces", Title: "Create or change a workspace",
 			Description: "Creates a workspace, or changes its name, time zone and the retention of new inboxes. Connections to all workspaces " +
 				"reach a new one within 30 seconds.",
-			Scope: scopeWorkspacesWrite, Role: op.Owner, Effect: op.Write, Idempotent: true, AnyTenant: true,
+			Scope: scopeWorkspacesWrite, Role: op.Owner, Effect: op.Write, Idempotent: true, Creates: true, AnyTenant: true,
 			Errors: []apperr.Kind{apperr.Conflict, apperr.Stale},
 		}, o.workspacesUpsert),
 	}
