@@ -145,7 +145,7 @@ func (c configured) String() string { return string(c) }
 func (s *Service) wire(origin string) (err error) {
 	s.origin = origin
 	s.blobs, err = dir.Open(filepath.Join(s.cfg.DataDir, blobFolder), dir.Options{
-		BaseURL: origin, Keys: s.seal, Clock: s.opts.Clock,
+		BaseURL: origin, Keys: s.seal, Clock: s.opts.Clock, Log: s.log,
 	})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -96,6 +97,8 @@ func (s *Store) take(w http.ResponseWriter, r *http.Request) int {
 		return http.StatusOK
 	case errors.Is(err, errDigest), errors.Is(err, blob.ErrSize):
 		return http.StatusBadRequest
+	case errors.Is(err, blob.ErrUnavailable): // else it is the client's line that broke, and the text holds its address
+		s.log.WarnContext(r.Context(), "blobs: not kept", slog.String("error", err.Error()))
 	}
 	return http.StatusServiceUnavailable
 }
