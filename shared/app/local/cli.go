@@ -106,7 +106,7 @@ func (serveCommand) Run(ctx context.Context, p *Process) error {
 	if err != nil {
 		return err
 	}
-	s, err := New(cfg, Options{Log: p.Stderr, Build: p.Build, Program: p.Program})
+	s, err := p.toServe(ctx, cfg)
 	if err != nil {
 		return err
 	}

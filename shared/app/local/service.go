@@ -97,7 +97,7 @@ func New(cfg *config.Local, opts Options) (_ *Service, err error) {
 	}
 	if s.engine, err = embedded.Open(filepath.Join(cfg.DataDir, storeFile), embedded.Options{Clock: opts.Clock}); err != nil {
 		if errors.Is(err, embedded.ErrLocked) {
-			return nil, fmt.Errorf("another buzon serves the data folder %s: stop it, or set BUZON_DATA_DIR: %w", cfg.DataDir, err)
+			return nil, fmt.Errorf("another buzon has the data folder %s: stop it, or set BUZON_DATA_DIR: %w", cfg.DataDir, err)
 		}
 		return nil, fmt.Errorf("open the store in %s: %w", cfg.DataDir, err)
 	}
