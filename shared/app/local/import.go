@@ -130,19 +130,15 @@ func (p *Process) importer(ctx context.Context) (take takeMail, done func() erro
 	if err != nil {
 		return nil, nil, err
 	}
-	err = inTurn(ctx, func() (again bool, err error) {
-		var ok bool
-		if take, done, ok = remoteImport(ctx, cfg.DataDir); ok {
-			return false, nil
-		}
-		s, err := New(cfg, Options{Log: p.Stderr, Build: p.Build})
-		if err != nil {
-			return taken(err), err
-		}
-		take, done = s.admin.take, s.Close
-		return false, nil
+	running := false
+	s, err := whenFree(ctx, cfg, Options{Log: p.Stderr, Build: p.Build}, func() (bool, error) {
+		take, done, running = remoteImport(ctx, cfg.DataDir)
+		return running, nil
 	})
-	return take, done, err
+	if running || err != nil {
+		return take, done, err
+	}
+	return s.admin.take, s.Close, nil
 }
 
 // importOnAWS puts mails into the bucket and the table; the deployed worker processes them.
@@ -180,11 +176,13 @@ func (p *Process) importOnAWS() (takeMail, error) {
 
 // remoteImport sends mails to the running service; ok is false when none runs.
 func remoteImport(ctx context.Context, dir string) (take takeMail, done func() error, ok bool) {
-	if !answers(ctx, dir) {
-		return nil, nil, false
-	}
 	path := filepath.Join(dir, adminFile)
 	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, nil, false
+	}
+	_ = conn.Close()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return d.DialContext(ctx, "unix", path)
 	}}

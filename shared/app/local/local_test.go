@@ -122,6 +122,8 @@ func TestVerbsRefuse(t *testing.T) {
 		{"token for a foreign workspace", []string{"token", "me@example.com", "--workspace", "sales"}, 1, "no such workspace"},
 		{"unknown verb", []string{"explode"}, 2, "explode"},
 		{"event file that is missing", []string{"event", filepath.Join(h.dir, "none.json")}, 1, "read the event"},
+		{"event file without an end", []string{"event", "/dev/zero"}, 1, "no event"},
+		{"event file that is no JSON", []string{"event", "local_test.go"}, 1, "no event"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

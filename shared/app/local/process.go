@@ -36,17 +36,14 @@ func (p *Process) stream(ctx context.Context, verb string, in any, out io.Writer
 	if err != nil {
 		return err
 	}
-	return inTurn(ctx, func() (again bool, err error) {
-		if ok, err := remote(ctx, cfg.DataDir, verb, in, out); ok {
-			return false, err
-		}
-		s, err := New(cfg, Options{Log: p.Stderr, Build: p.Build})
-		if err != nil {
-			return taken(err), err
-		}
-		defer func() { _ = s.Close() }()
-		return false, s.admin.do(ctx, verb, in, out)
+	s, err := whenFree(ctx, cfg, Options{Log: p.Stderr, Build: p.Build}, func() (bool, error) {
+		return remote(ctx, cfg.DataDir, verb, in, out)
 	})
+	if s == nil || err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	return s.admin.do(ctx, verb, in, out)
 }
 
 // do is a verb over the store itself.

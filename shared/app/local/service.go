@@ -97,7 +97,7 @@ func New(cfg *config.Local, opts Options) (_ *Service, err error) {
 	}
 	if s.engine, err = embedded.Open(filepath.Join(cfg.DataDir, storeFile), embedded.Options{Clock: opts.Clock}); err != nil {
 		if errors.Is(err, embedded.ErrLocked) {
-			return nil, fmt.Errorf("another buzon has the data folder %s: stop it, or set BUZON_DATA_DIR: %w", cfg.DataDir, err)
+			return nil, fmt.Errorf("%w: %w", taken(cfg.DataDir), err)
 		}
 		return nil, fmt.Errorf("open the store in %s: %w", cfg.DataDir, err)
 	}
@@ -105,6 +105,10 @@ func New(cfg *config.Local, opts Options) (_ *Service, err error) {
 		return nil, errors.Join(err, s.engine.Close())
 	}
 	return s, nil
+}
+
+func taken(dataDir string) error {
+	return fmt.Errorf("another buzon serves the data folder %s: stop it, or set BUZON_DATA_DIR", dataDir)
 }
 
 func (s *Service) open() (err error) {
@@ -141,7 +145,7 @@ func (c configured) String() string { return string(c) }
 func (s *Service) wire(origin string) (err error) {
 	s.origin = origin
 	s.blobs, err = dir.Open(filepath.Join(s.cfg.DataDir, blobFolder), dir.Options{
-		BaseURL: origin, Keys: s.seal, Clock: s.opts.Clock,
+		BaseURL: origin, Keys: s.seal, Clock: s.opts.Clock, Log: s.log,
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"time"
@@ -11,45 +12,33 @@ import (
 	"github.com/buzon-mail/buzon/shared/store/embedded"
 )
 
-// turn is how long a process waits for a data folder that another has open without answering at its socket: a service that
-// starts, or a verb at work. Without it `buzon serve &` and the verb on the next line of a script would be a race, which
-// either of them loses.
-const turn = 10 * time.Second
+// How long a process waits for the data folder. One process at a time has it: a verb for a moment, a service for as long as it
+// runs, and while that starts or stops its socket does not answer yet, or any more.
+const (
+	turns = 200
+	turn  = 50 * time.Millisecond
+)
 
-// taken says whether opening the data folder failed because another process has the store.
-func taken(err error) bool { return errors.Is(err, embedded.ErrLocked) }
-
-// inTurn repeats an attempt for as long as it says so, and for no longer than a turn. The attempt itself may take any time.
-func inTurn(ctx context.Context, attempt func() (again bool, err error)) error {
-	pause := time.NewTicker(20 * time.Millisecond)
-	defer pause.Stop()
-	end := time.NewTimer(turn)
-	defer end.Stop()
-	for {
-		again, err := attempt()
-		if !again {
-			return err
+// whenFree opens the data folder, and waits while another process has it. Before each attempt elsewhere may say that the thing is
+// settled without it: nothing is opened then, and its error is the answer.
+func whenFree(ctx context.Context, cfg *config.Local, opts Options, elsewhere func() (bool, error)) (*Service, error) {
+	for n := 0; ; n++ {
+		if settled, err := elsewhere(); settled {
+			return nil, err
+		}
+		s, err := New(cfg, opts)
+		if err == nil || !errors.Is(err, embedded.ErrLocked) || n == turns {
+			return s, err
 		}
 		select {
-		case <-pause.C:
-		case <-end.C:
-			return err
 		case <-ctx.Done():
-			return err
+			return nil, fmt.Errorf("wait for the data folder: %w", ctx.Err())
+		case <-time.After(turn):
 		}
 	}
 }
 
-// toServe opens the data folder for a service. One that is served already is an error at once.
-func (p *Process) toServe(ctx context.Context, cfg *config.Local) (s *Service, err error) {
-	err = inTurn(ctx, func() (again bool, err error) {
-		s, err = New(cfg, Options{Log: p.Stderr, Build: p.Build, Program: p.Program})
-		return taken(err) && !answers(ctx, cfg.DataDir), err
-	})
-	return s, err
-}
-
-// answers says whether a service listens at the socket of a data folder.
+// answers reports whether a service runs on the data folder.
 func answers(ctx context.Context, dir string) bool {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", filepath.Join(dir, adminFile))

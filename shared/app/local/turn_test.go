@@ -1,47 +1,62 @@
-package local_test
+package local
 
 import (
 	"context"
+	"errors"
+	"io"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
+	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/store/embedded"
 )
 
-// hold takes the store as another process would, which does not answer at the socket.
-func (h home) hold(t *testing.T) *embedded.Engine {
-	t.Helper()
-	other, err := embedded.Open(filepath.Join(h.dir, "buzon.db"), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Close() })
-	return other
-}
-
-// TestVerbsWaitForTheStore: what another process has for a moment, a verb waits for; the pause only lets it meet the lock.
-func TestVerbsWaitForTheStore(t *testing.T) {
-	h := newHome(t)
-	other := h.hold(t)
-	time.AfterFunc(100*time.Millisecond, func() { _ = other.Close() })
-	if code, out, errs := h.buzon(t.Context(), "org", "create", "mine", "--owner", "me@example.com"); code != 0 {
-		t.Errorf("org create: %d %s%s, want that it waits", code, out, errs)
-	}
-}
-
-// TestWhoIsToldToStopWaitsNoLonger: every verb that opens the store, and the service, end with the reason.
-func TestWhoIsToldToStopWaitsNoLonger(t *testing.T) {
-	h := newHome(t)
-	h.hold(t)
-	stopped, stop := context.WithCancel(t.Context())
-	stop()
-	for _, args := range [][]string{
-		{"token", "me@example.com"}, {"import", "turn_test.go", "--inbox", "hello@example.com"}, {"serve"},
+// A verb beside another verb, or beside a service that starts or stops, waits for its turn.
+func TestWhenFree(t *testing.T) {
+	settled := errors.New("settled")
+	for _, tt := range []struct {
+		name   string
+		held   bool
+		third  func(free func(), cancel func()) (bool, error) // what the third look elsewhere does
+		opened bool
+		want   error
+	}{
+		{"free", false, nil, true, nil},
+		{"held by a verb that ends", true, func(free, _ func()) (bool, error) { free(); return false, nil }, true, nil},
+		{"held by a service that now answers", true, func(_, _ func()) (bool, error) { return true, nil }, false, nil},
+		{"settled with an error", true, func(_, _ func()) (bool, error) { return true, settled }, false, settled},
+		{"nobody waits any more", true, func(_, cancel func()) (bool, error) { cancel(); return false, nil }, false, context.Canceled},
 	} {
-		if code, out, errs := h.buzon(stopped, args...); code != 1 || !strings.Contains(errs, "another buzon has the data folder") {
-			t.Errorf("%s: %d %s%s, want 1 and who has the folder", args[0], code, out, errs)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			cfg, err := config.LoadLocal(func(name string) string { return map[string]string{"BUZON_DATA_DIR": dir}[name] })
+			if err != nil {
+				t.Fatal(err)
+			}
+			free := func() {}
+			if tt.held {
+				e, err := embedded.Open(filepath.Join(dir, storeFile), embedded.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				free = func() { _ = e.Close() }
+				t.Cleanup(free)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			looks := 0
+			s, err := whenFree(ctx, cfg, Options{Log: io.Discard}, func() (bool, error) {
+				if looks++; looks == 3 && tt.third != nil {
+					return tt.third(free, cancel)
+				}
+				return false, nil
+			})
+			if s != nil {
+				defer func() { _ = s.Close() }()
+			}
+			if (s != nil) != tt.opened || !errors.Is(err, tt.want) {
+				t.Errorf("opened %v, %v; want %v, %v", s != nil, err, tt.opened, tt.want)
+			}
+		})
 	}
 }
