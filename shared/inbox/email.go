@@ -98,6 +98,11 @@ type Email struct {
 	CategoryBy RuleRef        `json:"category_by,omitzero"` // the rule that set the category; zero: none
 	Notify     []Notification `json:"notify,omitempty"`     // webhooks that rules want told of it
 
+	// RuleLabels and RuleHandled are what a reading set and nobody has changed since: the next reading may take it back.
+	RuleLabels  []string `json:"rule_labels,omitempty"`
+	RuleHandled bool     `json:"rule_handled,omitempty"`
+	Settled     Settled  `json:"settled,omitzero"`
+
 	// RawOwn: no other mail has this RawKey, or ever will. Of others a row names who has.
 	RawOwn bool `json:"raw_own,omitempty"`
 	// Claims are the rows by which later mail finds this one, which go with it: digests of its message and of message ids.

@@ -12,7 +12,7 @@ import (
 
 // Reprocess is the body of emails_reprocess.
 type Reprocess struct {
-	Stages []string `json:"stages,omitempty" enum:"content,senders" maxItems:"2" doc:"What to renew; left out: all."`
+	Stages []string `json:"stages,omitempty" enum:"content,senders,rules,extraction" maxItems:"4" doc:"What to renew; left out: all."`
 	Notify bool     `json:"notify,omitempty" doc:"Tell webhooks of the email again."`
 }
 
@@ -35,7 +35,7 @@ func (o *operations) emailJobs() []op.Operation {
 			Name: inbox.KindReprocess, Method: http.MethodPost, Path: "/emails/{id}/reprocess",
 			Title: "Read an email again",
 			Description: "Starts a job that reads an email's raw bytes again and replaces what is known of it; its result names what changed. " +
-				"Labels, handled and release stay. Asks the person first. Follow it with jobs_get.",
+				"What people decided (labels, category, handled, release) stays. Asks the person first. Follow it with jobs_get.",
 			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Outward: true, Job: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.emailsAskReprocess, o.emailsReprocess),
