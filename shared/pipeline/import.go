@@ -56,6 +56,11 @@ func (n *Intake) Import(ctx context.Context, m inbox.ImportedMail) (inbox.Import
 	row.Recipients = []inbox.Delivery{{
 		Email: id, Address: m.To.Address, Organization: m.To.Organization, Workspace: m.To.Workspace, Inbox: m.To.Inbox,
 	}}
+	// Whoever is killed from here on, and never begins again, leaves nothing that is not removed.
+	row.Announced = true
+	if err := bounded(ctx, func(ctx context.Context) error { return n.deps.Outbox.AnnounceIntake(ctx, row) }); err != nil {
+		return inbox.Imported{}, unavailable("announce the raw mail", err)
+	}
 	if err := n.deps.Blobs.Put(ctx, row.RawKey, bytes.NewReader(m.Raw), row.Size); err != nil {
 		return inbox.Imported{}, unavailable("store the raw mail", err)
 	}
