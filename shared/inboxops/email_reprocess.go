@@ -36,7 +36,7 @@ func (o *operations) emailJobs() []op.Operation {
 			Title: "Read an email again",
 			Description: "Starts a job that reads an email's raw bytes again and replaces what is known of it; its result names what changed. " +
 				"What people decided (labels, category, handled, release) stays. Asks the person first. Follow it with jobs_get.",
-			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Outward: true, Job: true,
+			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Confines: true, Outward: true, Job: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.emailsAskReprocess, o.emailsReprocess),
 	}

@@ -338,7 +338,6 @@ func (s sweeping) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-
 // What a second reading no longer names goes with the mail: files that it did not find, and what a run stored that died.
 func TestNothingOfOlderReadingsOutlivesAMail(t *testing.T) {
 	e := newEstate(t, engines["embedded"])
