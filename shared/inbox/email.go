@@ -2,8 +2,11 @@ package inbox
 
 import "time"
 
-// MaxEmailBytes is how large an email may be.
-const MaxEmailBytes = 25 << 20
+// MaxEmailBytes is how large an email may be; a workspace may say less, down to MinEmailBytes: below that ordinary mail would be refused.
+const (
+	MaxEmailBytes = 25 << 20
+	MinEmailBytes = 64 << 10
+)
 
 // Status is where a mail is in its life. It only moves forward, but for a new run of the pipeline that was asked for.
 type Status string

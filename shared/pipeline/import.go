@@ -26,7 +26,7 @@ func (n *Intake) Import(ctx context.Context, m inbox.ImportedMail) (inbox.Import
 	if n.deps.Known == nil {
 		return inbox.Imported{}, errors.New("pipeline: Import needs Known")
 	}
-	if err := n.importable(m.Raw); err != nil {
+	if err := n.importable(m.Raw, m.To); err != nil {
 		return inbox.Imported{}, err
 	}
 	sum := sha256.Sum256(m.Raw)
@@ -97,12 +97,16 @@ const (
 )
 
 // importable refuses what no transport would have brought. A mail that is only broken is taken: the worker reads what there is.
-func (n *Intake) importable(raw []byte) error {
+func (n *Intake) importable(raw []byte, to inbox.Recipient) error {
+	most := n.max
+	if to.MaxBytes > 0 {
+		most = min(most, to.MaxBytes)
+	}
 	switch {
 	case len(bytes.TrimSpace(raw)) == 0:
 		return apperr.New(apperr.Invalid, codeEmpty, "There is nothing in it.")
-	case int64(len(raw)) > n.max:
-		return apperr.New(apperr.TooLarge, codeTooLarge, fmt.Sprintf("A mail may have %d bytes.", n.max))
+	case int64(len(raw)) > most:
+		return apperr.New(apperr.TooLarge, codeTooLarge, fmt.Sprintf("A mail may have %d bytes.", most))
 	case !looksLikeMail(raw):
 		return apperr.New(apperr.Invalid, codeNotAMail, "This is not a mail: it begins with no header field.")
 	}
