@@ -10,6 +10,12 @@ BENCH ?= .
 TAGS := lambda.norpc,nethttpomithttp2
 VERSION ?=
 BUILD := go build -trimpath -tags $(TAGS) -ldflags='-s -w -X main.version=$(VERSION)'
+# Calls that are inlined make a twelfth of a function's bytes. Only what every call and every mail passes is worth them.
+SHARED := github.com/buzon-mail/buzon/shared
+COLD := github.com/... golang.org/x/... net/http crypto/tls crypto/x509 encoding/xml
+HOT := $(addprefix $(SHARED)/,$(addsuffix /...,mcp op optool rest inboxops inboxstore store jsonwalk lambdaedge ratelimit seal mail mailauth pipeline)) \
+	github.com/danielgtaylor/... github.com/microcosm-cc/... github.com/emersion/... golang.org/x/net/html/...
+LEAN := $(COLD:%=-gcflags=%=-l) $(HOT:%=-gcflags=%=)
 # The Lambda functions: every folder of functions/ but the local process.
 LAMBDAS := $(filter-out local,$(notdir $(patsubst %/,%,$(dir $(wildcard functions/*/main.go)))))
 # The race detector needs a C compiler; without one the same tests run without it, and say so.
@@ -18,7 +24,7 @@ RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 # The parts of check never run at once, whatever MAKEFLAGS says: its last lines are the summary of the tests.
 .NOTPARALLEL:
 
-.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients agent browser awstest rie chaos template bench microbench build invoke deploy generate clean
+.PHONY: help run test check fmt vet lint generated modules fuzz race conformance clients agent browser awstest rie chaos template bench microbench build flags invoke deploy generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,7 +84,7 @@ awstest: ## the engines on AWS against moto, a stand-in for it (pip)
 
 # Not build-NAME, which makes the deployed bytes for arm64 too.
 rie: .tools/aws-lambda-rie ## every event file to each of the three bootstraps, under AWS's Runtime Interface Emulator
-	@for f in $(LAMBDAS); do $(BUILD) -o dist/native/$$f/bootstrap ./functions/$$f || exit 1; done
+	@for f in $(LAMBDAS); do $(BUILD) $(LEAN) -o dist/native/$$f/bootstrap ./functions/$$f || exit 1; done
 	@go run ./scripts/emulate
 
 CHAOS ?=
@@ -99,20 +105,24 @@ build: $(addprefix build-,$(LAMBDAS)) ## dist/buzon, and the Lambda bootstraps: 
 	$(BUILD) -o dist/buzon ./functions/local
 
 build-%:
-	GOOS=linux GOARCH=arm64 $(BUILD) -o dist/$*/bootstrap ./functions/$*
-	$(BUILD) -o dist/native/$*/bootstrap ./functions/$*
+	GOOS=linux GOARCH=arm64 $(BUILD) $(LEAN) -o dist/$*/bootstrap ./functions/$*
+	$(BUILD) $(LEAN) -o dist/native/$*/bootstrap ./functions/$*
+
+# The flags of the functions, one a line, for the benchmark.
+flags:
+	@printf '%s\n' -trimpath -tags=$(TAGS) '-ldflags=-s -w' $(LEAN)
 
 # sam build calls these (BuildMethod: makefile): build-ApiFunction, build-WorkerFunction, build-InboundFunction. What they make is
 # for arm64; LAMBDA_GOARCH=amd64 goes with the parameter Architecture=x86_64.
 LAMBDA_GOARCH ?= arm64
 build-ApiFunction build-WorkerFunction build-InboundFunction: build-%Function:
-	GOOS=linux GOARCH=$(LAMBDA_GOARCH) $(BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(shell echo $* | tr '[:upper:]' '[:lower:]')
+	GOOS=linux GOARCH=$(LAMBDA_GOARCH) $(BUILD) $(LEAN) -o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(shell echo $* | tr '[:upper:]' '[:lower:]')
 
 deploy: ## build and deploy to AWS (sam, aws and an account; docs/deploy.md)
 	@scripts/deploy.sh
 
 invoke: .tools/aws-lambda-rie ## send EVENT=events/X.json to its function under AWS's emulator and print the reply
-	@f=$$(scripts/invoke.sh --function "$(EVENT)") && $(BUILD) -o dist/native/$$f/bootstrap ./functions/$$f
+	@f=$$(scripts/invoke.sh --function "$(EVENT)") && $(BUILD) $(LEAN) -o dist/native/$$f/bootstrap ./functions/$$f
 	@scripts/invoke.sh "$(EVENT)"
 
 generate: ## make the generated files anew: tool list, OpenAPI, module lists

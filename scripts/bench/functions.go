@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"context"
 	"fmt"
 	"io"
@@ -11,7 +12,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/app/local"
@@ -47,8 +50,12 @@ func functions(ctx context.Context, o options) error {
 		{title: "api, emulated: embedded store, demo loaded at start", module: root, folder: "./functions/api", warm: true},
 		{title: "api without the emulation: empty engine", module: ".", folder: "./bareapi"},
 	}
+	flags, err := buildFlags(ctx)
+	if err != nil {
+		return err
+	}
 	for i, f := range all {
-		if err := f.build(ctx, filepath.Join(folder, strconv.Itoa(i))); err != nil {
+		if err := f.build(ctx, filepath.Join(folder, strconv.Itoa(i)), flags); err != nil {
 			return err
 		}
 	}
@@ -98,15 +105,24 @@ func printFunctions(all []*function) {
 	fmt.Printf("  the emulation's share of the init: %s ms of %s\n", number(median(all[1].init)-median(all[2].init)), number(median(all[1].init)))
 }
 
-// build makes the program as make build does, for this machine and, for its size, for arm64.
-func (f *function) build(ctx context.Context, path string) error {
+// buildFlags are those of make build.
+func buildFlags(ctx context.Context) ([]string, error) {
+	text, err := exec.CommandContext(ctx, "make", "-s", "-C", root, "flags").Output()
+	if err != nil {
+		return nil, fmt.Errorf("make flags: %w", err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n"), nil
+}
+
+// build makes the program with these flags, for this machine and, for its size, for arm64.
+func (f *function) build(ctx context.Context, path string, flags []string) error {
 	f.path = path
 	for _, arm := range []bool{false, true} {
 		target := path
 		if arm {
 			target += ".arm64"
 		}
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "lambda.norpc,nethttpomithttp2", "-ldflags=-s -w", "-o", mustAbs(target), f.folder)
+		cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, flags, []string{"-o", mustAbs(target), f.folder})...) //nolint:gosec // of the Makefile
 		cmd.Dir, cmd.Env = f.module, append(os.Environ(), "CGO_ENABLED=0")
 		if arm {
 			cmd.Env = append(cmd.Env, "GOOS=linux", "GOARCH=arm64")
@@ -143,6 +159,7 @@ func zipped(path string) (mib float64, err error) {
 	defer in.Close() //nolint:errcheck // read only
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
 	w, err := z.Create("bootstrap")
 	if err != nil {
 		return 0, err
@@ -150,7 +167,10 @@ func zipped(path string) (mib float64, err error) {
 	if _, err := io.Copy(w, in); err != nil {
 		return 0, err
 	}
-	return float64(out.Len()) / (1 << 20), z.Close()
+	if err := z.Close(); err != nil {
+		return 0, err
+	}
+	return float64(out.Len()) / (1 << 20), nil
 }
 
 // warmEvent is a function-URL event that calls session_get with a token of the emulation.
