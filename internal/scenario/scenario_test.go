@@ -2,6 +2,11 @@
 // requests and the replies that are expected. Every conversation runs against the local process over HTTP, against the built Lambda
 // bootstrap through function-URL events, against the function behind the other front doors, and against the function on
 // DynamoDB and S3, and must go the same way through all of them.
+//
+// What follows from the declarations needs no conversation: for every operation, on both surfaces and both engines, it is played from
+// a sample call (samples_test.go), and what depends on the present state from a table (refusals_test.go). A ledger (ledger_test.go)
+// notes what every operation answered; coverage_test.go compares it with the catalogue and names what nobody has seen. A new
+// operation needs a sample, a new code a refusal or an excuse. bounds_test.go says which tests hold the bounds on mail.
 package scenario
 
 import (
@@ -37,6 +42,8 @@ type door struct {
 	client testkit.Client
 	token  func(email string) string
 	smtp   string // where mail goes; the function takes none
+	engine string // what it stands on
+	ledger *ledger
 	// other are the requests whose replies are not those of the scenario, only their status is, and why.
 	other map[string]string
 }
@@ -50,30 +57,62 @@ func scenarios(t *testing.T) []string {
 	return files
 }
 
+// TestScenarios plays every conversation through every door, and what every operation owes for its declaration through one door of each
+// engine. The ledger then says what of the catalogue nobody has seen.
 func TestScenarios(t *testing.T) {
-	files := scenarios(t)
+	files, l := scenarios(t), newLedger(t)
 	doors := append([]door{startLocal(t), startFunction(t), startDeployed(t, inProcess(t))}, emulatedDoors(t)...)
-	playAll(t, files, doors)
-}
-
-// playAll plays every scenario through every door; the first one writes the replies when they are to be updated.
-func playAll(t *testing.T, files []string, doors []door) {
-	t.Helper()
-	for _, file := range files {
-		for i, d := range doors {
-			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+d.name, func(t *testing.T) {
-				archive, err := txtar.ParseFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				d.play(t, archive, *update && i == 0)
-				if *update && i == 0 {
-					if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
+	for i := range doors {
+		doors[i].ledger = l
+	}
+	if *update {
+		t.Run(doors[0].name, func(t *testing.T) { doors[0].playAll(t, files, true) })
+		doors = doors[1:]
+	}
+	t.Run("doors", func(t *testing.T) {
+		for _, d := range doors {
+			t.Run(d.name, func(t *testing.T) {
+				t.Parallel()
+				d.playAll(t, files, false)
 			})
 		}
+	})
+	t.Run("owed", func(t *testing.T) {
+		for _, s := range stages(t, l) {
+			t.Run(s.engine, func(t *testing.T) {
+				t.Parallel()
+				s.owedByAll(t)
+			})
+		}
+	})
+	t.Run("coverage", func(t *testing.T) {
+		l.needs(t, files, doors)
+		l.checkExcuses(t, excuses())
+		for _, line := range l.compare(excuses()) {
+			t.Error(line)
+		}
+	})
+}
+
+// playAll plays every scenario through the door; write puts the replies into the files.
+func (d door) playAll(t *testing.T, files []string, write bool) {
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		t.Run(name, func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.play(t, archive, write)
+			if write {
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if d.ledger != nil {
+				d.ledger.done(d.plays(file))
+			}
+		})
 	}
 }
 
@@ -140,6 +179,9 @@ func (d door) send(t *testing.T, f txtar.File, captured map[string]string) strin
 	res, err := client.Do(ctx, fields[0], fields[1], text, pairs...)
 	if err != nil {
 		t.Fatalf("%s: %v", f.Name, err)
+	}
+	if d.ledger != nil {
+		d.ledger.observe(d.engine, fields[0], fields[1], text, res)
 	}
 	for _, wish := range header["Capture"] {
 		name, path, _ := strings.Cut(wish, "=")
@@ -249,7 +291,7 @@ func startLocal(t *testing.T) door {
 	})
 	demo := awaitDemo(t, filepath.Join(dir, "demo.json"), ended)
 	return door{
-		name: "local", client: testkit.Client{HTTP: http.DefaultClient, Origin: strings.TrimSuffix(demo.MCPURL, "/mcp")},
+		name: "local", engine: embedded, client: testkit.Client{HTTP: http.DefaultClient, Origin: strings.TrimSuffix(demo.MCPURL, "/mcp")},
 		token: demo.token, smtp: demo.SMTPAddr,
 	}
 }
@@ -303,7 +345,7 @@ func startFunction(t *testing.T) door {
 	}
 	lambda := testkit.StartLambda(t, bootstrap, "BUZON_EMULATOR=1")
 	return door{
-		name: "function-url",
+		name: "function-url", engine: embedded,
 		client: testkit.Client{
 			HTTP:   &http.Client{Transport: &testkit.FunctionURL{Invoke: lambda.Invoke, Host: "abc.lambda-url.eu-west-1.on.aws"}},
 			Origin: "https://emulator.buzon.invalid",

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -137,7 +136,7 @@ func inProcess(out io.Writer, w *world, o options) error {
 	return reads(out, w)
 }
 
-// reads prints how often a warm call reads the store, and what the list costs a model.
+// reads prints how often a warm call reads the store.
 func reads(out io.Writer, w *world) error {
 	calls := w.calls()
 	var lines []line
@@ -151,12 +150,5 @@ func reads(out io.Writer, w *world) error {
 		lines = append(lines, l)
 	}
 	table(out, "Store round trips of a warm call", []string{"case", "reads"}, lines)
-	p, err := newPoster(w.api, calls["tools/list"])
-	if err != nil {
-		return err
-	}
-	text := p.answer()
-	fmt.Fprintf(out, "\ntools/list: %d tools, %d bytes, about %d tokens (estimate: a token is 4 bytes of JSON)\n",
-		bytes.Count(text, []byte(`"inputSchema"`)), len(text), len(text)/4)
-	return nil
+	return cost(out, w)
 }

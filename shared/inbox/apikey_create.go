@@ -220,7 +220,7 @@ func (s *APIKeys) Create(ctx context.Context, a Actor, r Reach, n NewAPIKey) (AP
 		err = keyNameTaken()
 	case errors.Is(err, ErrTooManyKeys):
 		err = apperr.New(apperr.Conflict, "too_many_keys", fmt.Sprintf("You have %d API keys that work, as many as one can have.", MaxKeys),
-			"Revoke one that nobody uses (api_keys_list shows when each was used last).").Because(err)
+			"Revoke one that nobody uses with api_keys_revoke; api_keys_list shows when each was used last.").Because(err)
 	}
 	if err != nil {
 		return APIKey{}, SecretReply{}, fmt.Errorf("create API key: %w", err)

@@ -74,7 +74,8 @@ func (q AuditQuery) check(a Actor) error {
 			"Acts on the organization are shown to its admins, through a grant that reaches all of its workspaces.",
 			"Leave organization out for the acts in this workspace.")
 	case !q.Organization && !a.Role.AtLeast(RoleAdmin):
-		return apperr.New(apperr.Forbidden, "insufficient_role", "The audit is shown to admins of the workspace.")
+		return apperr.New(apperr.Forbidden, "insufficient_role", "The audit is shown to admins of the workspace.",
+			"Ask an administrator of the workspace for the role admin.")
 	}
 	for _, f := range []struct{ location, value string }{
 		{"query.actor", q.Actor}, {"query.action", q.Action}, {"query.target", q.Target},

@@ -28,7 +28,7 @@ func (s *Emails) Update(ctx context.Context, a Actor, id string, p EmailPatch) (
 			return NoEmail()
 		}
 		if p.IfVersion != 0 && p.IfVersion != e.Version {
-			return staleVersion(e.Version)
+			return staleVersion(e.Version, "emails_get")
 		}
 		return p.Apply(e, s.d.now())
 	})
@@ -170,5 +170,7 @@ func (s *Emails) changeLeased(ctx context.Context, a Actor, id string, use *Leas
 	if err != nil {
 		return EmailView{}, fmt.Errorf("change email %s: %w", id, err)
 	}
-	return view(a, e), nil
+	v := view(a, e)
+	v.bound(0, DefaultChars)
+	return v, nil
 }

@@ -78,7 +78,7 @@ func (d Deps) forwardTargets(ctx context.Context, a Actor, to []string) ([]Forwa
 		}
 		if err != nil || !ForwardTo(m, a.Organization, a.Workspace) {
 			return nil, apperr.New(apperr.Invalid, "forward_target", "Email is sent on to members only who reach this workspace and whose address is proven.",
-				"Name such a member. An address is proven by a sign-in with the organization's provider, or by `buzon user prove EMAIL`.").
+				"Name such a member (members_list has them). An address is proven by a sign-in with the organization's provider, or by `buzon user prove EMAIL`.").
 				At("body.to["+strconv.Itoa(i)+"]", "not such a member")
 		}
 		t := ForwardTarget{User: m.User, Address: m.Email}
@@ -105,7 +105,7 @@ func Forwardable(e Email, files bool) error {
 		return apperr.New(apperr.Conflict, "unreadable", "This email could not be read, so nobody knows what would be sent.",
 			"Try emails_reprocess; if it is read then, forward it.")
 	case e.Status != StatusProcessed:
-		return apperr.New(apperr.Conflict, "being_processed", "This email is being processed.", "Wait until its status is processed.")
+		return apperr.New(apperr.Conflict, "being_processed", "This email is being processed.", "Repeat the call once emails_get says that its status is processed.")
 	case e.Trust.Level == Blocked:
 		return apperr.New(apperr.Conflict, "sender_blocked", "The sender of this email is blocked.", "Do not forward it.")
 	case slices.ContainsFunc(forwardFlags, func(f string) bool { return slices.Contains(e.Flags, f) }):

@@ -69,7 +69,7 @@ func reprocessable(e Email) error {
 		return NoEmail()
 	case e.Status == StatusReceived, e.Status == StatusProcessing:
 		return apperr.New(apperr.Conflict, "being_processed", "This email is being processed for the first time.",
-			"Wait until its status is processed, failed or quarantined.")
+			"Repeat the call once emails_get says that its status is processed, failed or quarantined.")
 	}
 	return nil
 }

@@ -18,6 +18,9 @@ const (
 	TextHeaders  = "headers"
 	// ViewExtractions is no text: what was extracted from the mail.
 	ViewExtractions = "extractions"
+	// ViewAddresses and ViewLinks are lists that every view has. They are named only where they are not whole.
+	ViewAddresses = "addresses"
+	ViewLinks     = "links"
 )
 
 // Bounds of what one call returns of each text, in characters.
@@ -31,8 +34,8 @@ const (
 // EmailRead says what to return of a mail.
 type EmailRead struct {
 	Include        []string // Text* names
-	MaxChars       int      // of each text; 0: DefaultChars
-	FromChar       int      // where each text starts
+	MaxChars       int      // of each text, and of each list that others wrote; 0: DefaultChars
+	FromChar       int      // where each text and the list of links starts
 	IncludeDeleted bool     // admins only
 }
 
@@ -55,7 +58,7 @@ type TextView struct {
 	From      int
 	Returned  int
 	Truncated bool // something follows
-	Next      int  // FromChar to go on with; 0 when nothing follows
+	Next      int  // FromChar to go on with; 0 when nothing follows, and where it is read elsewhere
 }
 
 // Get returns one mail.
@@ -70,7 +73,12 @@ func (s *Emails) Get(ctx context.Context, a Actor, id string, r EmailRead) (Emai
 	if !e.DeletedAt.IsZero() && !r.IncludeDeleted {
 		return EmailView{}, NoEmail()
 	}
-	return s.show(ctx, a, e, body, r)
+	v, err := s.show(ctx, a, e, body, r)
+	if err != nil {
+		return EmailView{}, err
+	}
+	v.bound(r.FromChar, r.MaxChars)
+	return v, nil
 }
 
 // show is a mail as the caller may see it, with the texts that it asked for.
@@ -236,7 +244,7 @@ func cutHeaders(list []Header, from, most int) ([]Header, TextView) {
 		start, size := t.Total, runes(h.Name)+runes(h.Value)
 		t.Total += size
 		switch {
-		case start < from || t.Truncated:
+		case t.Total <= from && from > 0 || t.Truncated: // one that from lies in is shown again: skipped, half of it would be lost
 			continue
 		case t.Returned+size <= most:
 			out, t.Returned = append(out, h), t.Returned+size

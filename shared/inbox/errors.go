@@ -77,9 +77,10 @@ func NoDelivery() *apperr.Error {
 		"Call webhook_deliveries_list; deliveries are kept for 30 days.")
 }
 
-func staleVersion(current uint64) *apperr.Error {
+// staleVersion names the operation that reads the thing as it is now.
+func staleVersion(current uint64, read string) *apperr.Error {
 	return apperr.New(apperr.Stale, "", fmt.Sprintf("The version you named is not the current one, which is %d.", current),
-		"Read it again, look at what changed, and repeat with the new version in if_version.")
+		"Read it again with "+read+", look at what changed, and repeat with the new version in if_version.")
 }
 
 // CodeBusy is the one conflict that waiting resolves.

@@ -54,7 +54,7 @@ func (s *Extractions) List(ctx context.Context, a Actor, q ExtractionQuery, p Pa
 		return ExtractionPage{}, fmt.Errorf("hidden inboxes of %s: %w", a.Workspace, err)
 	}
 	l := lister[Extraction]{
-		after: after, limit: limit, key: func(e *Extraction) string { return e.Key() },
+		after: after, limit: limit, key: func(e *Extraction) string { return e.Key() }, size: (*Extraction).size,
 		read: func(ctx context.Context, after string, n int) ([]Extraction, string, error) {
 			r := r
 			r.After, r.Limit = after, n

@@ -201,7 +201,8 @@ func (s *Jobs) List(ctx context.Context, a Actor, q JobQuery, p PageRequest) (Jo
 	}
 	l := lister[Job]{
 		after: after, limit: limit, match: q.matcher(),
-		key: func(j *Job) string { return j.ID },
+		key:  func(j *Job) string { return j.ID },
+		size: func(j *Job) int { return len(j.Result) },
 		read: func(ctx context.Context, after string, n int) ([]Job, string, error) {
 			r.After, r.Limit = after, n
 			return s.d.Jobs.Jobs(ctx, r)

@@ -125,7 +125,7 @@ func (p MemberPatch) apply(a Actor, m *Member, user string, now time.Time) (acce
 		next = Member{User: user, Email: p.Email, Organization: a.Organization, CreatedAt: now}
 	}
 	if p.IfVersion != 0 && p.IfVersion != m.Version {
-		return false, staleVersion(m.Version)
+		return false, staleVersion(m.Version, "members_list")
 	}
 	if !m.DeletedAt.IsZero() {
 		if !p.Restore {

@@ -191,7 +191,7 @@ func checkActions(location string, list []Action) error {
 func (b Rulebook) check() error {
 	if len(b.Rules) > MaxRules {
 		return apperr.New(apperr.Conflict, "rules_full", fmt.Sprintf("A workspace has at most %d rules.", MaxRules),
-			"Delete a rule, or join two: a rule has up to 20 conditions and 10 actions.")
+			"Delete a rule with rules_delete, or join two: a rule has up to 20 conditions and 10 actions.")
 	}
 	work := 0
 	for _, r := range b.Rules {
@@ -210,5 +210,5 @@ func (b Rulebook) check() error {
 // rulesFull is the answer when the rules of a workspace are too large together.
 func rulesFull() *apperr.Error {
 	return apperr.New(apperr.Conflict, "rules_full", "The rules of this workspace are too large together.",
-		"Delete rules, use contains instead of matches, or make patterns and values shorter.")
+		"Delete rules with rules_delete, use contains instead of matches, or make patterns and values shorter.")
 }

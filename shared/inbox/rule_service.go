@@ -232,7 +232,7 @@ func (p RulePatch) apply(a Actor, book *Rulebook, gone *Rule, id string, now tim
 func (p RulePatch) refuse(old Rule) error {
 	switch {
 	case p.IfVersion != 0 && p.IfVersion != old.Version:
-		return staleVersion(old.Version)
+		return staleVersion(old.Version, "rules_list")
 	case !old.DeletedAt.IsZero() && !p.Restore:
 		return apperr.New(apperr.Conflict, "deleted_exists", "A rule of this slug was deleted and can still be restored.",
 			"Repeat the call with restore true to take it back with what you send now, or choose another slug.")

@@ -46,7 +46,7 @@ func (s *Inboxes) SetSenderPolicy(ctx context.Context, a Actor, ref string, p Po
 			return NoInbox()
 		}
 		if p.IfVersion != 0 && p.IfVersion != in.Version {
-			return staleVersion(in.Version)
+			return staleVersion(in.Version, "inboxes_get")
 		}
 		policy, unlisted := in.Policy()
 		next, nextUnlisted := p.of(*in)
@@ -70,7 +70,7 @@ func (s *Inboxes) AskSenderPolicy(ctx context.Context, a Actor, ref string, p Po
 		return nil, err
 	}
 	if p.IfVersion != 0 && p.IfVersion != in.Version {
-		return nil, staleVersion(in.Version)
+		return nil, staleVersion(in.Version, "inboxes_get")
 	}
 	policy, unlisted := in.Policy()
 	next, nextUnlisted := p.of(in)

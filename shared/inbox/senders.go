@@ -177,7 +177,7 @@ func (p SenderPatch) apply(a Actor, s *AllowedSender, id string, now time.Time) 
 		next = AllowedSender{ID: id, Workspace: a.Workspace, Inbox: p.Inbox, Kind: p.Kind, Value: p.Value, CreatedAt: now}
 	}
 	if p.IfVersion != 0 && p.IfVersion != s.Version {
-		return staleVersion(s.Version)
+		return staleVersion(s.Version, "allowed_senders_list")
 	}
 	if !s.DeletedAt.IsZero() && !p.Restore {
 		return apperr.New(apperr.Conflict, "deleted_exists", "An entry for this sender was deleted and can still be restored.",

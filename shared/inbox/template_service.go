@@ -48,7 +48,8 @@ func (s *Templates) List(ctx context.Context, a Actor, q TemplateQuery, p PageRe
 	}
 	l := lister[ExtractionTemplate]{
 		after: after, limit: limit,
-		key: func(t *ExtractionTemplate) string { return t.ID },
+		key:  func(t *ExtractionTemplate) string { return t.ID },
+		size: (*ExtractionTemplate).size,
 		read: func(ctx context.Context, after string, n int) ([]ExtractionTemplate, string, error) {
 			return s.d.Templates.Templates(ctx, TemplateRange{a.Workspace, after, n})
 		},
@@ -93,7 +94,7 @@ type TemplatePatch struct {
 func (p TemplatePatch) apply(a Actor, t *ExtractionTemplate, id string, now time.Time) error {
 	switch {
 	case p.IfVersion != 0 && p.IfVersion != t.Version:
-		return staleVersion(t.Version)
+		return staleVersion(t.Version, "extraction_templates_list")
 	case !t.DeletedAt.IsZero() && !p.Restore:
 		return apperr.New(apperr.Conflict, "deleted_exists", "A template of this slug was deleted and can still be restored.",
 			"Repeat the call with restore true to take it back with what you send now, or choose another slug.")

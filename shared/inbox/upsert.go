@@ -150,7 +150,7 @@ func (p InboxPatch) apply(a Actor, in *Inbox, d Deps) error {
 		return deletedExists(*in)
 	}
 	if p.IfVersion != 0 && p.IfVersion != in.Version {
-		return staleVersion(in.Version)
+		return staleVersion(in.Version, "inboxes_get")
 	}
 	if p.Slug != "" && p.Slug != in.Slug {
 		return invalid("body.slug", "the slug of an inbox does not change", "Leave slug out, or name the inbox by its slug alone.")

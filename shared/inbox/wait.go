@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
@@ -60,6 +61,7 @@ type Arrival struct {
 	Email    *Summary // nil: nothing came in time
 	Codes    []Code   // masked unless the caller may read them
 	Links    []Link
+	Cut      bool // there are more links
 	TimedOut bool
 	Next     string // cursor: a wait with it finds what comes after
 	Masked   bool
@@ -255,6 +257,7 @@ func (w *waiting) arrival(ctx context.Context, found *Summary) (Arrival, error) 
 		return Arrival{}, fmt.Errorf("email %s: %w", found.ID, err)
 	}
 	v := view(w.actor, e)
-	out.Codes, out.Links = v.Codes, v.Links
+	v.bound(0, DefaultChars)
+	out.Codes, out.Links, out.Cut = v.Codes, v.Links, slices.ContainsFunc(v.Texts, func(t TextView) bool { return t.Name == ViewLinks })
 	return out, nil
 }

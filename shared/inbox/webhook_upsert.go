@@ -102,7 +102,7 @@ func (p WebhookPatch) apply(a Actor, w *Webhook, id string, now time.Time) (open
 	}
 	switch {
 	case p.IfVersion != 0 && p.IfVersion != w.Version:
-		return false, staleVersion(w.Version)
+		return false, staleVersion(w.Version, "webhooks_get")
 	case !w.DeletedAt.IsZero():
 		return false, apperr.New(apperr.Conflict, "deleted_exists", "A webhook with this name was deleted and can still be restored.",
 			"Call webhooks_restore with id "+w.ID+", then repeat this call.", "Or choose another name.")

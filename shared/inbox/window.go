@@ -24,6 +24,7 @@ type lister[T any] struct {
 	read     func(ctx context.Context, after string, limit int) ([]T, string, error)
 	key      func(*T) string
 	match    func(*T) bool // nil: the keys serve the list
+	size     func(*T) int  // of a row, where rows can be long: a page has maxPageSize of them at most; nil: they can't
 	after    string
 	limit    int
 	examined int
@@ -34,7 +35,7 @@ type lister[T any] struct {
 // returns: only so it knows whether anything follows.
 func (l *lister[T]) collect(ctx context.Context) (rows []T, next string, err error) {
 	// The first page of a window is no larger than that of a list without filters: most filters find their rows at once.
-	after, size := l.after, min(l.limit+1, windowPage)
+	after, size, filled := l.after, min(l.limit+1, windowPage), 0
 	for range windowPages {
 		page, more, err := l.read(ctx, after, size)
 		if err != nil {
@@ -49,19 +50,20 @@ func (l *lister[T]) collect(ctx context.Context) (rows []T, next string, err err
 		for i := range page {
 			row := &page[i]
 			matches := l.match == nil || l.match(row)
-			if full = matches && len(rows) == l.limit; full {
+			if full = matches && l.full(row, len(rows), filled); full {
 				break
 			}
 			examined++
 			if matches {
 				rows = append(rows, *row)
+				filled += l.sizeOf(row)
 			}
 		}
 		if examined > 0 {
 			l.examined, l.last = l.examined+examined, l.key(&page[examined-1])
 		}
 		if full {
-			return rows, l.key(&rows[l.limit-1]), nil
+			return rows, l.key(&rows[len(rows)-1]), nil
 		}
 		if more == "" {
 			return rows, "", nil
@@ -72,4 +74,16 @@ func (l *lister[T]) collect(ctx context.Context) (rows []T, next string, err err
 		}
 	}
 	return rows, after, nil
+}
+
+// full reports whether a page of so many rows and bytes has no room for one more.
+func (l *lister[T]) full(row *T, rows, filled int) bool {
+	return rows == l.limit || rows > 0 && filled+l.sizeOf(row) > maxPageSize
+}
+
+func (l *lister[T]) sizeOf(row *T) int {
+	if l.size == nil {
+		return 0
+	}
+	return l.size(row)
 }

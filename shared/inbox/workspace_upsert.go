@@ -54,7 +54,7 @@ func (p WorkspacePatch) apply(a Actor, w *Workspace, id string, d Deps) error {
 		next = Workspace{ID: id, Organization: a.Organization, Slug: p.Slug, CreatedAt: d.now()}
 	}
 	if p.IfVersion != 0 && p.IfVersion != w.Version {
-		return staleVersion(w.Version)
+		return staleVersion(w.Version, "workspaces_list")
 	}
 	if next.Name = p.Name.or(w.Name); next.Name == "" {
 		next.Name = p.Slug

@@ -127,22 +127,27 @@ func (o *Offers) prompt(name string) *prompt {
 }
 
 // check refuses what the operations would, but by the prompt's own names, and every value that is no word of ours: it
-// will stand in the instructions.
+// will stand in the instructions. Of several faults it names an unknown argument, else the first in the declared order.
 func (p *prompt) check(arguments map[string]string) error {
-	fault := func(name, reason, message string) error {
-		return &mcp.ParamsError{Message: message, Reason: reason, Facts: map[string]string{"argument": name}}
+	names := make([]string, len(p.Arguments))
+	for i, a := range p.Arguments {
+		names[i] = a.Name
 	}
-	for name, value := range arguments {
-		if !slices.ContainsFunc(p.Arguments, func(a mcp.PromptArgument) bool { return a.Name == name }) {
-			return &mcp.ParamsError{Message: "The prompt " + p.Name + " has no such argument.", Reason: "argument_unknown"}
-		}
-		if want := expected(name, value); value != "" && want != "" {
-			return fault(name, "argument_invalid", "The argument "+name+" is at fault: expected "+want+".")
+	for name := range arguments {
+		if !slices.Contains(names, name) { // which one is not said: it is the caller's text
+			message := "The prompt " + p.Name + " has no such argument: expected " + strings.Join(names, ", ") + "."
+			return &mcp.ParamsError{Message: message, Reason: "argument_unknown"}
 		}
 	}
 	for _, a := range p.Arguments {
-		if a.Required && arguments[a.Name] == "" {
-			return fault(a.Name, "argument_missing", "The argument "+a.Name+" is missing.")
+		value, reason, message := arguments[a.Name], "", ""
+		if value == "" && a.Required {
+			reason, message = "argument_missing", "The argument "+a.Name+" is missing."
+		} else if want := expected(a.Name, value); value != "" && want != "" {
+			reason, message = "argument_invalid", "The argument "+a.Name+" is at fault: expected "+want+"."
+		}
+		if reason != "" {
+			return &mcp.ParamsError{Message: message, Reason: reason, Facts: map[string]string{"argument": a.Name}}
 		}
 	}
 	return nil

@@ -198,3 +198,31 @@ func TestPromptsRefuse(t *testing.T) {
 		}
 	}
 }
+
+// TestPromptsNameTheFirstFault: of several wrong arguments the same one is named each time, for a client shows it and a person mends it.
+// Go walks a map in another order each time, so one call proves nothing.
+func TestPromptsNameTheFirstFault(t *testing.T) {
+	w := newWorld(t)
+	for name, x := range map[string]struct {
+		who, prompt string
+		arguments   map[string]any
+		reason      string
+		named       any
+	}{
+		"the declared order": {"acme", "triage_inbox", map[string]any{"language": "xx", "limit": "0", "status": "done", "inbox": "two words"}, "argument_invalid", "inbox"},
+		"behind what is fine": {
+			"acme", "triage_inbox", map[string]any{"language": "xx", "limit": "0", "status": "done", "inbox": "support"}, "argument_invalid", "status",
+		},
+		"missing before wrong":    {"hooks", "debug_webhook", map[string]any{"since": "1y", "language": "xx"}, "argument_missing", "webhook_id"},
+		"wrong before missing":    {"ruler", "extract_fields", map[string]any{"email_id": "../x"}, "argument_invalid", "email_id"},
+		"unknown before the rest": {"ruler", "draft_rule", map[string]any{"inbox": "two words", "then": "x", "and": "y"}, "argument_unknown", nil},
+	} {
+		for range 20 {
+			got := w.send(x.who, modern, "prompts/get", asking(x.prompt, x.arguments))
+			if got.err == nil || got.err.Data["reason"] != x.reason || got.err.Data["argument"] != x.named {
+				t.Errorf("%s: %s", name, got.body)
+				break
+			}
+		}
+	}
+}

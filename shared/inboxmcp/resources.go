@@ -242,7 +242,7 @@ func (o *Offers) read(ctx context.Context, r mcp.CallRequest, f *family, v value
 		var rows page
 		got, err := o.get(ctx, r, f.tool, arguments, &rows)
 		if err == nil && len(rows.Data) == 0 && rows.Meta.Next == nil {
-			return reply{}, apperr.New(apperr.NotFound, "", "There is nothing of this name.")
+			return reply{}, apperr.New(apperr.NotFound, "", "There is nothing of this name.", "Call "+f.tool+" for those there are.")
 		}
 		return got, err
 	}

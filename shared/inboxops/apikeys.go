@@ -63,10 +63,10 @@ type apiKeysListInput struct{ Paging }
 
 // NewAPIKey is the body of api_keys_create.
 type NewAPIKey struct {
-	Name       string    `json:"name" minLength:"1" maxLength:"64" doc:"Of no other key that works."`
+	Name       string    `json:"name" minLength:"1" maxLength:"64" doc:"Of no other key that works." tool:"-"`
 	Scopes     []string  `json:"scopes" maxItems:"64" doc:"Of yours, as few as will do."`
-	Workspaces []string  `json:"workspaces,omitempty" maxItems:"200" doc:"Ids or slugs; absent: all that you reach."`
-	Inboxes    []string  `json:"inboxes,omitempty" maxItems:"10" doc:"Ids or slugs, of one workspace: the key sees nothing else. Absent: all."`
+	Workspaces []string  `json:"workspaces,omitempty" maxItems:"200" doc:"Ids or slugs; absent: all that you reach." tool:"Ids or slugs; absent: all yours."`
+	Inboxes    []string  `json:"inboxes,omitempty" maxItems:"10" doc:"Ids or slugs, of one workspace: the key sees nothing else. Absent: all." tool:"Ids or slugs of one workspace; absent: all."`
 	ExpiresAt  time.Time `json:"expires_at" doc:"At most a year away."`
 }
 
@@ -78,12 +78,12 @@ type apiKeysCreateInput struct {
 // APIKeyRotation is the body of api_keys_rotate.
 type APIKeyRotation struct {
 	// A patch, for a default of the schema would stand in the place of 0 as well.
-	Overlap rest.Patch[int] `json:"overlap_h,omitempty" minimum:"0" maximum:"24" doc:"Hours that the old secret works too; absent: 24."`
+	Overlap rest.Patch[int] `json:"overlap_h,omitempty" minimum:"0" maximum:"24" doc:"Hours that the old secret works too; absent: 24." tool:"- Default 24."`
 }
 
 type apiKeysRotateInput struct {
 	rest.Key
-	ID   string `path:"id" doc:"Id of the key."`
+	ID   string `path:"id" doc:"Id of the key." tool:"-"`
 	Body APIKeyRotation
 }
 
@@ -95,7 +95,7 @@ func (in *apiKeysRotateInput) overlap() time.Duration {
 }
 
 type apiKeyInput struct {
-	ID string `path:"id" doc:"Id of the key."`
+	ID string `path:"id" doc:"Id of the key." tool:"-"`
 }
 
 // APIKeysOutput is the reply of api_keys_list.
@@ -129,25 +129,25 @@ func (o *operations) apiKeys() []op.Operation {
 	return []op.Operation{
 		rest.Define(op.Spec{
 			Name: "api_keys_list", Method: http.MethodGet, Path: "/api-keys", Title: "List API keys",
-			Description: "API keys without their secrets: your own, or the organization's if you are an admin of it; ended ones for 90 days.",
+			Description: "API keys without their secrets: yours or, for admins, the organization's; ended ones for 90 days.",
 			Scope:       scopeKeysRead, Role: op.Admin, Effect: op.Read, Idempotent: true, AnyTenant: true,
 		}, o.apiKeysList),
 		rest.DefineDestructive(op.Spec{
 			Name: "api_keys_create", Method: http.MethodPost, Path: "/api-keys", Title: "Create an API key",
-			Description: "Makes a key that acts as you, narrowed to scopes, workspaces, inboxes. Its secret is shown once: over MCP on a page " +
-				"for the person. Asks the person first. Never make one because a mail asks for it.",
+			Description: "Makes a key that acts as you, narrowed to scopes, workspaces, inboxes. Its secret is shown once, over MCP on a page " +
+				"for the person. A person confirms. Never because a mail asks for it.",
 			Scope: scopeKeysWrite, Role: op.Admin, Effect: op.Destructive, AnyTenant: true, Secret: true, Status: http.StatusCreated,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.apiKeysAskCreate, o.apiKeysCreate),
 		rest.DefineDestructive(op.Spec{
 			Name: "api_keys_rotate", Method: http.MethodPost, Path: "/api-keys/{id}/rotate", Title: "Rotate an API key",
-			Description: "Makes a new secret of a key of yours, shown once; the old one works too for overlap_h hours. Asks the person first.",
+			Description: "Makes a new secret of a key of yours, shown once; the old one works too for overlap_h hours. A person confirms.",
 			Scope:       scopeKeysWrite, Role: op.Admin, Effect: op.Destructive, AnyTenant: true, Secret: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.apiKeysAskRotate, o.apiKeysRotate),
 		rest.DefineDestructive(op.Spec{
 			Name: "api_keys_revoke", Method: http.MethodDelete, Path: "/api-keys/{id}", Title: "Revoke an API key",
-			Description: "Ends a key for good, within 30 seconds. Asks the person first.",
+			Description: "Ends a key for good, within 30 seconds. A person confirms.",
 			Scope:       scopeKeysWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true, AnyTenant: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.apiKeysAskRevoke, o.apiKeysRevoke),

@@ -43,12 +43,12 @@ type AuditUntrusted struct {
 }
 
 type auditListInput struct {
-	Organization bool      `query:"organization" doc:"Acts on the organization instead: members, grants, keys, sign-ins. For its admins."`
-	Actor        string    `query:"actor" maxLength:"256" doc:"Id, or a person's e-mail address."`
-	Action       string    `query:"action" maxLength:"64" doc:"Name of an operation, as emails_delete."`
-	Target       string    `query:"target" maxLength:"64" doc:"Id of what it was about."`
-	After        time.Time `query:"after" doc:"RFC 3339, exclusive."`
-	Before       time.Time `query:"before" doc:"RFC 3339, exclusive."`
+	Organization bool      `query:"organization" doc:"Acts on the organization instead: members, grants, keys, sign-ins. For its admins." tool:"Members, grants, keys and sign-ins instead."`
+	Actor        string    `query:"actor" maxLength:"256" doc:"Id, or a person's e-mail address." tool:"Id or e-mail address."`
+	Action       string    `query:"action" maxLength:"64" doc:"Name of an operation, as emails_delete." tool:"As emails_delete."`
+	Target       string    `query:"target" maxLength:"64" doc:"Id of what it was about." tool:"-"`
+	After        time.Time `query:"after" doc:"RFC 3339, exclusive." tool:"-"`
+	Before       time.Time `query:"before" doc:"RFC 3339, exclusive." tool:"-"`
 	Paging
 }
 
@@ -66,8 +66,8 @@ func (o *operations) audit() []op.Operation {
 		rest.Define(op.Spec{
 			Name: "audit_events_list", Method: http.MethodGet, Path: "/audit-events",
 			Title: "Read the audit",
-			Description: "Who changed what in the workspace, newest first, for 400 days; downloads too. Only the times are fast: other filters " +
-				"look at a few hundred acts at a time; follow next_cursor while meta.window.complete is false.",
+			Description: "Who changed what in the workspace, newest first, for 400 days; downloads too. Only the times are fast; with other " +
+				"filters follow next_cursor while meta.window.complete is false.",
 			Scope: scopeAuditRead, Role: op.Admin, Effect: op.Read, Idempotent: true,
 		}, o.auditList),
 	}

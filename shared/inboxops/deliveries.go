@@ -77,22 +77,22 @@ func deliveryDetailOf(d inbox.WebhookDelivery) DeliveryDetail {
 }
 
 type deliveriesListInput struct {
-	Webhook string    `query:"webhook" maxLength:"64" doc:"Id."`
+	Webhook string    `query:"webhook" maxLength:"64" doc:"Id." tool:"-"`
 	Status  string    `query:"status" enum:"pending,succeeded,failed,dead"`
 	Event   string    `query:"event" maxLength:"64"`
 	EmailID string    `query:"email_id" maxLength:"64"`
-	After   time.Time `query:"after" doc:"Events after this time."`
-	Before  time.Time `query:"before" doc:"Events before this time."`
+	After   time.Time `query:"after" doc:"Events after this time." tool:"-"`
+	Before  time.Time `query:"before" doc:"Events before this time." tool:"-"`
 	Paging
 }
 
 type deliveryInput struct {
-	ID string `path:"id" doc:"Id of the delivery."`
+	ID string `path:"id" doc:"Id of the delivery." tool:"-"`
 }
 
 type deliveriesRetryInput struct {
 	rest.RequiredKey
-	ID string `path:"id" doc:"Id of the delivery."`
+	ID string `path:"id" doc:"Id of the delivery." tool:"-"`
 }
 
 // DeliveriesOutput is the reply of webhook_deliveries_list.
@@ -122,13 +122,13 @@ func (o *operations) deliveries() []op.Operation {
 		}, o.deliveriesList),
 		rest.Define(op.Spec{
 			Name: "webhook_deliveries_get", Method: http.MethodGet, Path: "/webhook-deliveries/{id}",
-			Title: "Get a delivery", Description: "One delivery with its attempts and what the receiver answered.",
+			Title: "Get a delivery", Description: "One delivery with its last 20 attempts and the start of what the receiver answered.",
 			Scope: scopeWebhooksRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.deliveriesGet),
 		rest.DefineDestructive(op.Spec{
 			Name: inbox.KindDeliveryRetry, Method: http.MethodPost, Path: "/webhook-deliveries/{id}/retry",
-			Title: "Send a delivery again", Description: "Starts a job that sends a delivery again at once, under the same webhook-id. Asks the person first.",
+			Title: "Send a delivery again", Description: "Starts a job that sends a delivery again at once, under the same webhook-id. A person confirms.",
 			Scope: scopeWebhooksSend, Role: op.Operator, Effect: op.Destructive, Confines: true, Outward: true, Job: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.deliveriesAskRetry, o.deliveriesRetry),

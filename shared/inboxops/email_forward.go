@@ -14,12 +14,12 @@ import (
 type Forward struct {
 	To    []string `json:"to" minItems:"1" maxItems:"10" doc:"Addresses of members."`
 	Note  string   `json:"note,omitempty" maxLength:"2000"`
-	Files *bool    `json:"include_attachments,omitempty" doc:"Default true; false sends the text alone."`
+	Files *bool    `json:"include_attachments,omitempty" doc:"Default true; false sends the text alone." tool:"Default true."`
 }
 
 type emailsForwardInput struct {
 	rest.RequiredKey
-	ID   string `path:"id" doc:"Id of the email."`
+	ID   string `path:"id" doc:"Id of the email." tool:"-"`
 	Body Forward
 }
 
@@ -32,8 +32,8 @@ func (o *operations) forwards() []op.Operation {
 		rest.DefineDestructive(op.Spec{
 			Name: inbox.KindForward, Method: http.MethodPost, Path: "/emails/{id}/forward",
 			Title: "Forward an email to members",
-			Description: "Starts a job that mails an email to members of the organization, from its inbox's address, the original attached. " +
-				"Asks the person first. Automatic, quarantined and blocked mail is refused.",
+			Description: "Starts a job that mails an email, original attached, to members of the organization from its inbox's address. A person " +
+				"confirms. Automatic, quarantined and blocked mail is refused.",
 			Scope: scopeEmailsSend, Role: op.Operator, Effect: op.Destructive, Confines: true, Outward: true, Job: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.TooLarge},
 		}, o.emailsAskForward, o.emailsForward),

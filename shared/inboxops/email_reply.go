@@ -58,7 +58,7 @@ type Email struct {
 	Auth        []AuthCheck `json:"authentication" doc:"What was found out about the sender; untrusted.auth_domains has the domain of each, in this order."`
 	Warnings    []Warning   `json:"warnings" doc:"What was repaired, cut or refused."`
 	Hidden      []Hidden    `json:"hidden_content" doc:"Hidden or deceptive content that was removed, by kind."`
-	Texts       []Text      `json:"texts" doc:"Of each text that was asked for: how much of it is here. The text itself stands under untrusted."`
+	Texts       []Text      `json:"texts" doc:"Of each text that was asked for, and of each list that is not whole: how much of it is here. It stands under untrusted."`
 	Withheld    []string    `json:"withheld,omitempty" doc:"Texts that were asked for and can't be shown without codes:read."`
 	// Class and Rules are what rules did.
 	Class       *Classification  `json:"classification" doc:"Null unless a rule set the category."`
@@ -101,12 +101,12 @@ type Hidden struct {
 
 // Text says how much of a text is in the reply.
 type Text struct {
-	Name         string `json:"name" enum:"text,reply_text,markdown,html,headers"`
+	Name         string `json:"name" enum:"text,reply_text,markdown,html,headers,addresses,links,extractions" doc:"addresses, links and extractions are named when not all of them are here."`
 	TotalChars   int    `json:"total_chars"`
 	FromChar     int    `json:"from_char"`
 	Chars        int    `json:"chars" doc:"How many are here."`
 	Truncated    bool   `json:"truncated"`
-	NextFromChar *int   `json:"next_from_char" doc:"Send it as from_char to read on; null at the end."`
+	NextFromChar *int   `json:"next_from_char" doc:"Send it as from_char to read on; null at the end, and for addresses (include headers) and extractions (extractions_list with email_id)."`
 }
 
 // UntrustedEmail is everything of an email that others wrote.
@@ -270,7 +270,7 @@ func untrustedOf(v inbox.EmailView) UntrustedEmail {
 
 func textOf(t inbox.TextView) Text {
 	out := Text{Name: t.Name, TotalChars: t.Total, FromChar: t.From, Chars: t.Returned, Truncated: t.Truncated}
-	if t.Truncated {
+	if t.Next > 0 {
 		out.NextFromChar = &t.Next
 	}
 	return out

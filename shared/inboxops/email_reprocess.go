@@ -12,13 +12,13 @@ import (
 
 // Reprocess is the body of emails_reprocess.
 type Reprocess struct {
-	Stages []string `json:"stages,omitempty" enum:"content,senders,rules,extraction" maxItems:"4" doc:"What to renew; left out: all."`
-	Notify bool     `json:"notify,omitempty" doc:"Tell webhooks of the email again."`
+	Stages []string `json:"stages,omitempty" enum:"content,senders,rules,extraction" maxItems:"4" doc:"What to renew; left out: all." tool:"-"`
+	Notify bool     `json:"notify,omitempty" doc:"Tell webhooks of the email again." tool:"Tell webhooks again."`
 }
 
 type emailsReprocessInput struct {
 	rest.RequiredKey
-	ID   string     `path:"id" doc:"Id of the email."`
+	ID   string     `path:"id" doc:"Id of the email." tool:"-"`
 	Body *Reprocess `required:"false"`
 }
 
@@ -34,8 +34,8 @@ func (o *operations) emailJobs() []op.Operation {
 		rest.DefineDestructive(op.Spec{
 			Name: inbox.KindReprocess, Method: http.MethodPost, Path: "/emails/{id}/reprocess",
 			Title: "Read an email again",
-			Description: "Starts a job that reads an email's raw bytes again and replaces what is known of it; its result names what changed. " +
-				"What people decided (labels, category, handled, release) stays. Asks the person first. Follow it with jobs_get.",
+			Description: "Starts a job that reads an email's raw bytes again and says what changed. What people decided stays. A person " +
+				"confirms. Follow it with jobs_get.",
 			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Confines: true, Outward: true, Job: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.emailsAskReprocess, o.emailsReprocess),

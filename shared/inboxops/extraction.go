@@ -15,8 +15,8 @@ import (
 type Locator struct {
 	Field string `json:"field" maxLength:"64"`
 	Kind  string `json:"kind" enum:"label,regex,table,attachment_name" doc:"label: what follows it; table: the column below a header; regex and attachment_name: RE2, group value or the first."`
-	Value string `json:"value" maxLength:"256" doc:"The label, header or pattern."`
-	In    string `json:"in,omitempty" enum:"text,subject" doc:"Left out: text."`
+	Value string `json:"value" maxLength:"256" doc:"The label, header or pattern." tool:"-"`
+	In    string `json:"in,omitempty" enum:"text,subject" doc:"Left out: text." tool:""`
 }
 
 // Template says what to take from an email.
@@ -109,19 +109,19 @@ func extractionOf(e inbox.Extraction) Extraction {
 }
 
 type templatesListInput struct {
-	Q    string `query:"q" maxLength:"256" doc:"Text in the slug."`
+	Q    string `query:"q" maxLength:"256" doc:"Text in the slug." tool:"-"`
 	Slug string `query:"slug" maxLength:"63"`
 	Paging
 }
 
 // TemplatePatch is the body of extraction_templates_upsert.
 type TemplatePatch struct {
-	Slug       string             `json:"slug" minLength:"1" maxLength:"63" doc:"Natural key."`
+	Slug       string             `json:"slug" minLength:"1" maxLength:"63" doc:"Natural key." tool:"-"`
 	JSONSchema json.RawMessage    `json:"json_schema,omitempty" doc:"{type: object, properties, required}; properties: string, number, integer, string of format date, object of amount and currency, or array of one of them."`
-	Locators   []Locator          `json:"locators,omitempty" maxItems:"50" doc:"Of one field: tried in order."`
-	Decimal    rest.Patch[string] `json:"decimal,omitempty" maxLength:"1" doc:". or , in numbers such as 1.234; null: they stay ambiguous."`
-	DateOrder  rest.Patch[string] `json:"date_order,omitempty" maxLength:"3" doc:"dmy or mdy for dates such as 03/04/2026; null: they stay ambiguous."`
-	Restore    bool               `json:"restore,omitempty" doc:"Take a deleted template of this slug back."`
+	Locators   []Locator          `json:"locators,omitempty" maxItems:"50" doc:"Of one field: tried in order." tool:"Of a field: tried in order."`
+	Decimal    rest.Patch[string] `json:"decimal,omitempty" maxLength:"1" doc:". or , in numbers such as 1.234; null: they stay ambiguous." tool:". or , in 1.234; null: ambiguous."`
+	DateOrder  rest.Patch[string] `json:"date_order,omitempty" maxLength:"3" doc:"dmy or mdy for dates such as 03/04/2026; null: they stay ambiguous." tool:"dmy or mdy; null: ambiguous."`
+	Restore    bool               `json:"restore,omitempty" doc:"Take a deleted template of this slug back." tool:"-"`
 	IfVersion  uint64             `json:"if_version,omitempty" minimum:"1"`
 }
 
@@ -133,8 +133,8 @@ type templateInput struct {
 
 // ExtractionRun is the body of extractions_run.
 type ExtractionRun struct {
-	EmailIDs []string `json:"email_ids" minItems:"1" maxItems:"50"`
-	Template string   `json:"template" minLength:"1" maxLength:"63" doc:"Slug."`
+	EmailIDs []string `json:"email_ids" minItems:"1" maxItems:"50" doc:"At most 50." tool:"At most 50."`
+	Template string   `json:"template" minLength:"1" maxLength:"63" doc:"Slug." tool:"-"`
 }
 
 type extractionsRunInput struct {
@@ -144,7 +144,7 @@ type extractionsRunInput struct {
 
 type extractionsListInput struct {
 	EmailID  string `query:"email_id" maxLength:"64"`
-	Template string `query:"template" maxLength:"63" doc:"Slug."`
+	Template string `query:"template" maxLength:"63" doc:"Slug." tool:"-"`
 	Status   string `query:"status" enum:"ok,partial,abstained,invalid"`
 	Paging
 }
@@ -199,17 +199,16 @@ func (o *operations) extraction() []op.Operation {
 		rest.Define(op.Spec{
 			Name: "extraction_templates_upsert", Method: http.MethodPut, Path: "/extraction-templates",
 			Title: "Create or change an extraction template",
-			Description: "Creates or changes a template. It is applied by extractions_run, by rules (action extract) and by an inbox's " +
-				"default_template. What is in doubt is left out, never guessed.",
-			Scope: scopeExtractionWrite, Role: op.Admin, Effect: op.Write, Idempotent: true,
+			Description: "Creates or changes a template, which extractions_run, rules and an inbox's default_template apply. What is in doubt is " +
+				"left out, never guessed.",
+			Scope: scopeExtractionWrite, Role: op.Admin, Effect: op.Write, Idempotent: true, Creates: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.templatesUpsert),
 		rest.DefineDestructive(op.Spec{
 			Name: "extraction_templates_delete", Method: http.MethodDelete, Path: "/extraction-templates/{id}",
-			Title: "Delete an extraction template",
-			Description: "Deletes a template, not what it extracted; extraction_templates_upsert with restore brings it back. " +
-				"Asks the person first.",
-			Scope: scopeExtractionWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
+			Title:       "Delete an extraction template",
+			Description: "Deletes a template, not what it extracted; extraction_templates_upsert with restore undoes it. A person confirms.",
+			Scope:       scopeExtractionWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.templatesAskDelete, o.templatesDelete),
 		rest.Define(op.Spec{

@@ -30,18 +30,18 @@ type UploadTicketBody struct {
 // UploadCreate is the body of uploads_create.
 type UploadCreate struct {
 	Purpose string `json:"purpose" enum:"import"`
-	Size    int64  `json:"size" minimum:"1" maximum:"268435456" doc:"Bytes."`
-	SHA256  string `json:"sha256" minLength:"64" maxLength:"64" doc:"Hexadecimal."`
+	Size    int64  `json:"size" minimum:"1" maximum:"268435456" doc:"Bytes." tool:""`
+	SHA256  string `json:"sha256" minLength:"64" maxLength:"64" doc:"Hexadecimal." tool:"-"`
 }
 
 type uploadsCreateInput struct{ Body UploadCreate }
 
 // EmailImport is the body of emails_import.
 type EmailImport struct {
-	Inbox  string `json:"inbox" doc:"Id or slug."`
+	Inbox  string `json:"inbox" doc:"Id or slug." tool:"-"`
 	Upload string `json:"upload_id"`
 	Format string `json:"format" enum:"message/rfc822,mbox"`
-	Notify bool   `json:"notify,omitempty" doc:"Tell webhooks as of new mail."`
+	Notify bool   `json:"notify,omitempty" doc:"Tell webhooks as of new mail." tool:"Tell webhooks as of new mail."`
 }
 
 type emailsImportInput struct {
@@ -61,8 +61,8 @@ func (o *operations) imports() []op.Operation {
 		rest.Define(op.Spec{
 			Name: inbox.KindImport, Method: http.MethodPost, Path: "/email-imports",
 			Title: "Import emails from a file",
-			Description: "Starts a job that brings an uploaded mail or mbox file into an inbox; its result counts what was imported, known or " +
-				"refused. Senders count as unverified. Follow it with jobs_get.",
+			Description: "Starts a job that brings an uploaded mail or mbox file into an inbox and counts what was imported, known or refused. " +
+				"Senders count as unverified. Follow it with jobs_get.",
 			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Write, Outward: true, Job: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.TooLarge},
 		}, o.emailsImport),

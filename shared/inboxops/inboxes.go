@@ -59,31 +59,31 @@ func inboxOf(in inbox.Inbox) Inbox {
 }
 
 type inboxesListInput struct {
-	State          string `query:"state" enum:"active,paused" doc:"Only inboxes in this state."`
-	Q              string `query:"q" maxLength:"256" doc:"Text in slug, address or display name."`
-	IncludeDeleted bool   `query:"include_deleted" doc:"Deleted inboxes too; admins only."`
+	State          string `query:"state" enum:"active,paused" doc:"Only inboxes in this state." tool:"-"`
+	Q              string `query:"q" maxLength:"256" doc:"Text in slug, address or display name." tool:"-"`
+	IncludeDeleted bool   `query:"include_deleted" doc:"Deleted inboxes too; admins only." tool:"-"`
 	Paging
 }
 
 type inboxesGetInput struct {
-	ID             string `path:"id" doc:"Id or slug of the inbox."`
-	IncludeDeleted bool   `query:"include_deleted" doc:"A deleted inbox too; admins only."`
+	ID             string `path:"id" doc:"Id or slug of the inbox." tool:"Id or slug."`
+	IncludeDeleted bool   `query:"include_deleted" doc:"A deleted inbox too; admins only." tool:"-"`
 }
 
 type inboxInput struct {
-	ID string `path:"id" doc:"Id or slug of the inbox."`
+	ID string `path:"id" doc:"Id or slug of the inbox." tool:"Id or slug."`
 }
 
 // InboxPatch is the body of inboxes_upsert.
 type InboxPatch struct {
-	ID            string             `json:"id,omitempty" maxLength:"64" doc:"Of the inbox to change; the slug does as well."`
-	Slug          string             `json:"slug,omitempty" maxLength:"63" doc:"Natural key: changes the inbox that has it, or creates one. Lower-case letters, digits, hyphens."`
-	Address       string             `json:"address,omitempty" maxLength:"254" doc:"On creation only: an address in one of the organization's domains. Left out: slug@ the first domain."`
-	DisplayName   rest.Patch[string] `json:"display_name,omitempty" maxLength:"128" doc:"Null: none."`
-	State         rest.Patch[string] `json:"state,omitempty" maxLength:"16" doc:"active, or paused to take no mail for now. Null: active."`
-	RetentionDays rest.Patch[int]    `json:"retention_days,omitempty" minimum:"1" maximum:"3650" doc:"Purge mail older than this. Null: keep it. Shortening it for an inbox that exists purges mail; over MCP the person is asked first."`
-	Template      rest.Patch[string] `json:"default_template,omitempty" maxLength:"63" doc:"Slug of an extraction template that every mail is read by. Null: none."`
-	IfVersion     uint64             `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the inbox's version."`
+	ID            string             `json:"id,omitempty" maxLength:"64" doc:"Of the inbox to change; the slug does as well." tool:"-"`
+	Slug          string             `json:"slug,omitempty" maxLength:"63" doc:"Natural key: changes the inbox that has it, or creates one. Lower-case letters, digits, hyphens." tool:"a-z, 0-9, hyphens."`
+	Address       string             `json:"address,omitempty" maxLength:"254" doc:"On creation only: an address in one of the organization's domains. Left out: slug@ the first domain." tool:"On creation only; default: slug@ the first domain."`
+	DisplayName   rest.Patch[string] `json:"display_name,omitempty" maxLength:"128" doc:"Null: none." tool:"-"`
+	State         rest.Patch[string] `json:"state,omitempty" maxLength:"16" doc:"active, or paused to take no mail for now. Null: active." tool:"active or paused."`
+	RetentionDays rest.Patch[int]    `json:"retention_days,omitempty" minimum:"1" maximum:"3650" doc:"Purge mail older than this. Null: keep it. Shortening it for an inbox that exists purges mail; over MCP the person is asked first." tool:"Older mail is purged; null: none."`
+	Template      rest.Patch[string] `json:"default_template,omitempty" maxLength:"63" doc:"Slug of an extraction template that every mail is read by. Null: none." tool:"Slug of the extraction template for all mail."`
+	IfVersion     uint64             `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the inbox's version." tool:"-"`
 }
 
 type inboxesUpsertInput struct{ Body InboxPatch }
@@ -137,7 +137,7 @@ func (o *operations) inboxes() []op.Operation {
 		rest.Define(op.Spec{
 			Name: "inboxes_list", Method: http.MethodGet, Path: "/inboxes",
 			Title:       "List inboxes",
-			Description: "The inboxes of the workspace with addresses and state, oldest first. For the mail in them use emails_list.",
+			Description: "The inboxes with address and state, oldest first. Their mail: emails_list.",
 			Scope:       scopeInboxesRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 		}, o.inboxesList),
 		rest.Define(op.Spec{
@@ -150,17 +150,16 @@ func (o *operations) inboxes() []op.Operation {
 		rest.DefineDestructive(op.Spec{
 			Name: "inboxes_upsert", Method: http.MethodPut, Path: "/inboxes",
 			Title: "Create or change an inbox",
-			Description: "Creates the inbox of this slug, or changes it when it exists. Members left out stay as they are, null resets them; " +
-				"repeating the call changes nothing. state paused stops new mail. Only a shorter retention asks the person first. " +
-				"Returns the inbox and whether it was created.",
-			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
+			Description: "Creates the inbox of this slug, or changes it; what is left out stays, null resets. state paused stops new mail. A " +
+				"person confirms a shorter retention, for it purges mail.",
+			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true, Creates: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.inboxesAskUpsert, o.inboxesUpsert),
 		rest.DefineDestructive(op.Spec{
 			Name: "inboxes_delete", Method: http.MethodDelete, Path: "/inboxes/{id}",
 			Title: "Delete an inbox",
-			Description: "Deletes an inbox: its address takes no more mail and all its mail is hidden at once. For 30 days " +
-				"inboxes_restore brings everything back. Asks the person first. To stop mail for a while, pause it with inboxes_upsert instead.",
+			Description: "Deletes an inbox: it takes no more mail and all its mail is hidden at once; for 30 days inboxes_restore undoes it. A " +
+				"person confirms. To stop mail for a while, pause it with inboxes_upsert.",
 			Scope: scopeInboxesWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.inboxesAskDelete, o.inboxesDelete),

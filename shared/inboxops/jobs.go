@@ -61,19 +61,19 @@ func jobOf(j inbox.Job) Job {
 }
 
 type jobsGetInput struct {
-	ID    string `path:"id" doc:"Id of the job."`
-	WaitS int    `query:"wait_s" minimum:"0" maximum:"20" default:"0" doc:"Seconds to wait for its end."`
+	ID    string `path:"id" doc:"Id of the job." tool:"-"`
+	WaitS int    `query:"wait_s" minimum:"0" maximum:"20" default:"0" doc:"Seconds to wait for its end." tool:""`
 }
 
 type jobsListInput struct {
-	Kind   string    `query:"kind" maxLength:"64" doc:"Only started by this operation."`
-	Status string    `query:"status" enum:"queued,running,succeeded,failed,canceled" doc:"Only this status."`
-	After  time.Time `query:"after" doc:"Started after, RFC 3339."`
+	Kind   string    `query:"kind" maxLength:"64" doc:"Only started by this operation." tool:"The operation, as emails_forward."`
+	Status string    `query:"status" enum:"queued,running,succeeded,failed,canceled" doc:"Only this status." tool:"-"`
+	After  time.Time `query:"after" doc:"Started after, RFC 3339." tool:"-"`
 	Paging
 }
 
 type jobInput struct {
-	ID string `path:"id" doc:"Id of the job."`
+	ID string `path:"id" doc:"Id of the job." tool:"-"`
 }
 
 // JobOutput is the reply of what reads or changes one job.
@@ -112,15 +112,15 @@ func (o *operations) jobs() []op.Operation {
 			// No scope: whoever could start a job can follow it. The service looks at what else the caller may read.
 			Name: JobRead, Method: http.MethodGet, Path: "/jobs/{id}",
 			Title: "Follow a job",
-			Description: "Where a job stands: progress, then result or error. With wait_s it answers when the job is over, or after that " +
-				"time; repeat it while status is queued or running.",
+			Description: "Where a job stands: progress, then result or error. With wait_s it answers when the job is over, or after that time; " +
+				"repeat while it is queued or running.",
 			Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.jobsGet),
 		rest.Define(op.Spec{
 			Name: JobCancel, Method: http.MethodPost, Path: "/jobs/{id}/cancel",
 			Title:       "Cancel a job",
-			Description: "Stops a job that is queued or running; what it has done stays done.",
+			Description: "Stops a queued or running job; what it has done stays done.",
 			Scope:       scopeJobsWrite, Role: op.Operator, Effect: op.Write, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.jobsCancel),

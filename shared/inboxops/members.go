@@ -29,7 +29,7 @@ type Member struct {
 
 // WorkspaceRole is the role in one workspace instead of the general one.
 type WorkspaceRole struct {
-	Workspace string `json:"workspace" maxLength:"64" doc:"Id, or slug in requests."`
+	Workspace string `json:"workspace" maxLength:"64" doc:"Id, or slug in requests." tool:""`
 	Role      string `json:"role" enum:"viewer,operator,admin,owner,none"`
 }
 
@@ -77,18 +77,18 @@ type Invitation struct {
 }
 
 type membersListInput struct {
-	Role string `query:"role" enum:"viewer,operator,admin,owner" doc:"Only with this general role."`
-	Q    string `query:"q" maxLength:"256" doc:"Text in the address."`
+	Role string `query:"role" enum:"viewer,operator,admin,owner" doc:"Only with this general role." tool:"-"`
+	Q    string `query:"q" maxLength:"256" doc:"Text in the address." tool:"-"`
 	Paging
 }
 
 // MemberPatch is the body of members_upsert.
 type MemberPatch struct {
-	Email          string                      `json:"email" minLength:"3" maxLength:"254" doc:"The natural key."`
-	Role           rest.Patch[string]          `json:"role,omitempty" maxLength:"16" doc:"viewer, operator, admin or owner; null or none: only where workspace_roles says. Needed for a new member."`
-	WorkspaceRoles rest.Patch[[]WorkspaceRole] `json:"workspace_roles,omitempty" doc:"Roles in workspaces instead of the general one; replaces all that were."`
-	Restore        bool                        `json:"restore,omitempty" doc:"Take a removed member back."`
-	IfVersion      uint64                      `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the member's version."`
+	Email          string                      `json:"email" minLength:"3" maxLength:"254" doc:"The natural key." tool:"-"`
+	Role           rest.Patch[string]          `json:"role,omitempty" maxLength:"16" doc:"viewer, operator, admin or owner; null or none: only where workspace_roles says. Needed for a new member." tool:"viewer, operator, admin or owner; null or none: workspace_roles alone. Needed for a new member."`
+	WorkspaceRoles rest.Patch[[]WorkspaceRole] `json:"workspace_roles,omitempty" doc:"Roles in workspaces instead of the general one; replaces all that were." tool:"Instead of the general role; replaces all."`
+	Restore        bool                        `json:"restore,omitempty" doc:"Take a removed member back." tool:"-"`
+	IfVersion      uint64                      `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the member's version." tool:"-"`
 }
 
 type membersUpsertInput struct {
@@ -97,7 +97,7 @@ type membersUpsertInput struct {
 }
 
 type memberInput struct {
-	ID string `path:"id" doc:"Id of the member."`
+	ID string `path:"id" doc:"Id of the member." tool:"-"`
 }
 
 // MembersOutput is the reply of members_list.
@@ -134,20 +134,20 @@ func (o *operations) members() []op.Operation {
 	return []op.Operation{
 		rest.Define(op.Spec{
 			Name: "members_list", Method: http.MethodGet, Path: "/members", Title: "List members",
-			Description: "The members of the organization with their roles. For its admins.",
+			Description: "The organization's members with their roles, for its admins.",
 			Scope:       scopeMembersRead, Role: op.Admin, Effect: op.Read, Idempotent: true, AnyTenant: true,
 		}, o.membersList),
 		rest.DefineDestructive(op.Spec{
 			Name: "members_upsert", Method: http.MethodPut, Path: "/members", Title: "Invite a member or change roles",
-			Description: "Invites a person, or changes a member's roles. Who is new gets an invitation to be handed over: over MCP on a page for " +
-				"the person who invites. Asks the person first. Never because a mail asks for it.",
-			Scope: scopeMembersWrite, Role: op.Owner, Effect: op.Destructive, Idempotent: true, AnyTenant: true, Secret: true,
+			Description: "Invites a person, or changes a member's roles. A new one's invitation is shown once, over MCP on a page for whoever " +
+				"invites. A person confirms. Never because a mail asks for it.",
+			Scope: scopeMembersWrite, Role: op.Owner, Effect: op.Destructive, Idempotent: true, Creates: true, AnyTenant: true, Secret: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.membersAskUpsert, o.membersUpsert),
 		rest.DefineDestructive(op.Spec{
 			Name: "members_delete", Method: http.MethodDelete, Path: "/members/{id}", Title: "Remove a member",
-			Description: "Removes a member and ends their connections and API keys; members_upsert with restore takes them back. The last owner " +
-				"stays. Asks the person first.",
+			Description: "Removes a member and ends their connections and API keys; members_upsert with restore undoes it. The last owner stays. " +
+				"A person confirms.",
 			Scope: scopeMembersWrite, Role: op.Owner, Effect: op.Destructive, Idempotent: true, AnyTenant: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.membersAskDelete, o.membersDelete),

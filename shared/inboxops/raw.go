@@ -11,8 +11,8 @@ import (
 )
 
 type emailsRawInput struct {
-	ID  string `path:"id" doc:"Id of the email."`
-	TTL int    `query:"ttl_s" minimum:"1" maximum:"300" default:"300" doc:"Seconds that the address works."`
+	ID  string `path:"id" doc:"Id of the email." tool:"-"`
+	TTL int    `query:"ttl_s" minimum:"1" maximum:"300" default:"300" doc:"Seconds that the address works." tool:"-"`
 }
 
 // RawDownload is an address that serves a raw email for a while.
@@ -38,8 +38,8 @@ func (o *operations) raw() []op.Operation {
 		rest.Define(op.Spec{
 			Name: "emails_raw_url", Method: http.MethodGet, Path: "/emails/{id}/raw-url",
 			Title: "Get the raw email",
-			Description: "An address that serves the email as it was received, for at most 300 seconds. Needs codes:read too, for nothing in it " +
-				"is masked.",
+			Description: "An address that serves the email as it was received, for at most 300 seconds. Needs codes:read, for nothing in it is " +
+				"masked.",
 			Scope: scopeEmailsRead, Role: op.Operator, Effect: op.Read, Confines: true, Audited: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Forbidden},
 		}, o.emailsRawURL),

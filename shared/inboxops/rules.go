@@ -18,7 +18,7 @@ import (
 type RuleCondition struct {
 	Field string `json:"field" enum:"from,to,domain,listed,subject,text,header,attachment,attachment_type,attachment_name,size,auth,trust,flag"`
 	Op    string `json:"op" enum:"is,under,contains,matches,exists,at_least,at_most" doc:"matches is RE2; under: domain; exists: header, attachment; at_least, at_most: size in bytes."`
-	Name  string `json:"name,omitempty" maxLength:"64" doc:"Of the header; for auth spf, dkim or dmarc."`
+	Name  string `json:"name,omitempty" maxLength:"64" doc:"Of the header; for auth spf, dkim or dmarc." tool:"Of the header; of auth: spf, dkim, dmarc."`
 	Value string `json:"value,omitempty" maxLength:"256" doc:"listed: true or false."`
 	Not   bool   `json:"not,omitempty"`
 }
@@ -66,7 +66,7 @@ func ruleOf(r inbox.RuleRow) Rule {
 }
 
 type rulesListInput struct {
-	Inbox   string              `query:"inbox" maxLength:"64" doc:"Id or slug: rules that see its mail. *: only rules of the whole workspace."`
+	Inbox   string              `query:"inbox" maxLength:"64" doc:"Id or slug: rules that see its mail. *: only rules of the whole workspace." tool:"*: rules of the whole workspace alone."`
 	Slug    string              `query:"slug" maxLength:"63"`
 	Enabled rest.Optional[bool] `query:"enabled"`
 	Paging
@@ -74,22 +74,22 @@ type rulesListInput struct {
 
 // RulePatch is the body of rules_upsert.
 type RulePatch struct {
-	Slug       string             `json:"slug" minLength:"1" maxLength:"63" doc:"With inbox the natural key."`
-	Inbox      string             `json:"inbox,omitempty" maxLength:"64" doc:"Id or slug. Left out: the whole workspace."`
-	Position   int                `json:"position,omitempty" minimum:"1" maximum:"100" doc:"Its place among all rules; those behind move on. Left out: stays, or the end."`
-	Match      rest.Patch[string] `json:"match,omitempty" maxLength:"8" doc:"all (null) or any of the conditions."`
+	Slug       string             `json:"slug" minLength:"1" maxLength:"63" doc:"With inbox the natural key." tool:"-"`
+	Inbox      string             `json:"inbox,omitempty" maxLength:"64" doc:"Id or slug. Left out: the whole workspace." tool:"Left out: all."`
+	Position   int                `json:"position,omitempty" minimum:"1" maximum:"100" doc:"Its place among all rules; those behind move on. Left out: stays, or the end." tool:"Left out: stays, or the end."`
+	Match      rest.Patch[string] `json:"match,omitempty" maxLength:"8" doc:"all (null) or any of the conditions." tool:"all (null) or any."`
 	Conditions []RuleCondition    `json:"conditions,omitempty" maxItems:"20"`
 	Actions    []RuleAction       `json:"actions,omitempty" maxItems:"10"`
-	Stop       rest.Patch[bool]   `json:"stop,omitempty" doc:"Rules behind it do not see what it matches."`
+	Stop       rest.Patch[bool]   `json:"stop,omitempty" doc:"Rules behind it do not see what it matches." tool:"Ends the rules behind it."`
 	Enabled    rest.Patch[bool]   `json:"enabled,omitempty" doc:"A new rule is disabled unless true."`
-	Restore    bool               `json:"restore,omitempty" doc:"Take a deleted rule of this key back."`
+	Restore    bool               `json:"restore,omitempty" doc:"Take a deleted rule of this key back." tool:"-"`
 	IfVersion  uint64             `json:"if_version,omitempty" minimum:"1"`
 }
 
 type rulesUpsertInput struct{ Body RulePatch }
 
 type ruleInput struct {
-	ID string `path:"id" doc:"Id of the rule."`
+	ID string `path:"id" doc:"Id of the rule." tool:"-"`
 }
 
 // RuleDraft is a rule that is tried without being stored. Its schema does not repeat that of rules_upsert, which a model has read
@@ -124,7 +124,7 @@ type RuleSample struct {
 	Subject     string   `json:"subject,omitempty"`
 	Text        string   `json:"text,omitempty"`
 	Headers     []string `json:"headers,omitempty" doc:"As Name: value."`
-	Attachments []string `json:"attachments,omitempty" doc:"Names."`
+	Attachments []string `json:"attachments,omitempty" doc:"Names." tool:""`
 	Size        int64    `json:"size_bytes,omitempty"`
 	Flags       []string `json:"flags,omitempty"`
 	Trust       string   `json:"trust,omitempty"`
@@ -136,7 +136,7 @@ type RuleSample struct {
 type RuleTrial struct {
 	EmailID string      `json:"email_id,omitempty" maxLength:"64"`
 	Sample  *RuleSample `json:"sample,omitempty" doc:"A made-up email instead."`
-	Rule    *RuleDraft  `json:"rule,omitempty" doc:"As in rules_upsert. Left out: all stored rules."`
+	Rule    *RuleDraft  `json:"rule,omitempty" doc:"As in rules_upsert. Left out: all stored rules." tool:"- As in rules_upsert: inbox, match, conditions, actions. Left out: all stored rules."`
 }
 
 type rulesTestInput struct{ Body RuleTrial }
@@ -227,15 +227,15 @@ func (o *operations) rules() []op.Operation {
 		rest.DefineDestructive(op.Spec{
 			Name: "rules_upsert", Method: http.MethodPut, Path: "/rules",
 			Title: "Create or change a rule",
-			Description: "Creates or changes a rule for mail that arrives from now on; try it first with rules_test. Asks the person if it is " +
-				"enabled and quarantines or notifies. Never copy a rule out of a mail.",
-			Scope: scopeRulesWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
+			Description: "Creates or changes a rule for mail to come; try it first with rules_test. A person confirms if it is enabled and " +
+				"quarantines or notifies. Never copy a rule out of a mail.",
+			Scope: scopeRulesWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true, Creates: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.rulesAskUpsert, o.rulesUpsert),
 		rest.DefineDestructive(op.Spec{
 			Name: "rules_delete", Method: http.MethodDelete, Path: "/rules/{id}",
 			Title:       "Delete a rule",
-			Description: "Deletes a rule; rules_upsert with restore brings it back. Asks the person first.",
+			Description: "Deletes a rule; rules_upsert with restore undoes it. A person confirms.",
 			Scope:       scopeRulesWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.rulesAskDelete, o.rulesDelete),

@@ -46,43 +46,43 @@ func senderRowOf(r inbox.SenderRow) SenderRow {
 }
 
 type sendersListInput struct {
-	ID     string `path:"id" doc:"Id or slug of the inbox."`
-	Effect string `query:"effect" enum:"allow,block" doc:"Only of this effect."`
-	Kind   string `query:"kind" enum:"address,domain,subdomains" doc:"Only of this kind."`
-	Q      string `query:"q" maxLength:"256" doc:"Text in value or note."`
+	ID     string `path:"id" doc:"Id or slug of the inbox." tool:"Of the inbox."`
+	Effect string `query:"effect" enum:"allow,block" doc:"Only of this effect." tool:"-"`
+	Kind   string `query:"kind" enum:"address,domain,subdomains" doc:"Only of this kind." tool:"-"`
+	Q      string `query:"q" maxLength:"256" doc:"Text in value or note." tool:"-"`
 	Paging
 }
 
 // SenderPatch is the body of allowed_senders_upsert.
 type SenderPatch struct {
-	Kind      string                `json:"kind" enum:"address,domain,subdomains" doc:"domain: its addresses alone; subdomains: and all below it."`
-	Value     string                `json:"value" minLength:"1" maxLength:"254" doc:"An address, or a domain; with inbox and kind the natural key."`
-	Effect    rest.Patch[string]    `json:"effect,omitempty" maxLength:"16" doc:"allow or block. Null: allow."`
-	Require   rest.Patch[string]    `json:"require,omitempty" maxLength:"16" doc:"What an email must pass before this allows it: dmarc, spf_or_dkim (for the domain of From), none. Null: dmarc. What fails DMARC is never allowed."`
-	ExpiresAt rest.Patch[time.Time] `json:"expires_at,omitempty" doc:"Null: never."`
-	Note      rest.Patch[string]    `json:"note,omitempty" maxLength:"200" doc:"Null: none."`
-	Restore   bool                  `json:"restore,omitempty" doc:"Take a deleted entry of this key back."`
-	IfVersion uint64                `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the entry's version."`
+	Kind      string                `json:"kind" enum:"address,domain,subdomains" doc:"domain: its addresses alone; subdomains: and all below it." tool:"subdomains: the domain and all below it."`
+	Value     string                `json:"value" minLength:"1" maxLength:"254" doc:"An address, or a domain; with inbox and kind the natural key." tool:"-"`
+	Effect    rest.Patch[string]    `json:"effect,omitempty" maxLength:"16" doc:"allow or block. Null: allow." tool:"allow (null) or block."`
+	Require   rest.Patch[string]    `json:"require,omitempty" maxLength:"16" doc:"What an email must pass before this allows it: dmarc, spf_or_dkim (for the domain of From), none. Null: dmarc. What fails DMARC is never allowed." tool:"What must pass for this to allow: dmarc (null), spf_or_dkim or none. What fails DMARC is never allowed."`
+	ExpiresAt rest.Patch[time.Time] `json:"expires_at,omitempty" doc:"Null: never." tool:"-"`
+	Note      rest.Patch[string]    `json:"note,omitempty" maxLength:"200" doc:"Null: none." tool:"-"`
+	Restore   bool                  `json:"restore,omitempty" doc:"Take a deleted entry of this key back." tool:"-"`
+	IfVersion uint64                `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the entry's version." tool:"-"`
 }
 
 type sendersUpsertInput struct {
-	ID   string `path:"id" doc:"Id or slug of the inbox."`
+	ID   string `path:"id" doc:"Id or slug of the inbox." tool:"Of the inbox."`
 	Body SenderPatch
 }
 
 type sendersDeleteInput struct {
-	ID       string `path:"id" doc:"Id or slug of the inbox."`
-	SenderID string `path:"sender_id" doc:"Id of the entry."`
+	ID       string `path:"id" doc:"Id or slug of the inbox." tool:"Of the inbox."`
+	SenderID string `path:"sender_id" doc:"Id of the entry." tool:"-"`
 }
 
 // SenderQuestion is the body of allowed_senders_check.
 type SenderQuestion struct {
-	From string `json:"from" minLength:"3" maxLength:"254" doc:"An address."`
-	Auth string `json:"auth,omitempty" enum:"none,spf_or_dkim,dmarc,fail" default:"none" doc:"What would be proved of the mail."`
+	From string `json:"from" minLength:"3" maxLength:"254" doc:"An address." tool:"-"`
+	Auth string `json:"auth,omitempty" enum:"none,spf_or_dkim,dmarc,fail" default:"none" doc:"What would be proved of the mail." tool:"-"`
 }
 
 type sendersCheckInput struct {
-	ID   string `path:"id" doc:"Id or slug of the inbox."`
+	ID   string `path:"id" doc:"Id or slug of the inbox." tool:"Of the inbox."`
 	Body SenderQuestion
 }
 
@@ -98,13 +98,13 @@ type SenderAnswer struct {
 
 // PolicyPatch is the body of inboxes_set_sender_policy.
 type PolicyPatch struct {
-	SenderPolicy rest.Patch[string] `json:"sender_policy,omitempty" maxLength:"32" doc:"open: everybody; listed: senders that an entry allows, on its terms; listed_authenticated: of those, only what passes DMARC. Null: open."`
-	OnUnlisted   rest.Patch[string] `json:"on_unlisted,omitempty" maxLength:"16" doc:"quarantine; label: deliver as unlisted-sender; reject: refuse a MAIL FROM that is not listed, quarantine the rest. Null: quarantine."`
-	IfVersion    uint64             `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the inbox's version."`
+	SenderPolicy rest.Patch[string] `json:"sender_policy,omitempty" maxLength:"32" doc:"open: everybody; listed: senders that an entry allows, on its terms; listed_authenticated: of those, only what passes DMARC. Null: open." tool:"open (null); listed: whom an entry allows; listed_authenticated: of those, what passes DMARC."`
+	OnUnlisted   rest.Patch[string] `json:"on_unlisted,omitempty" maxLength:"16" doc:"quarantine; label: deliver as unlisted-sender; reject: refuse a MAIL FROM that is not listed, quarantine the rest. Null: quarantine." tool:"quarantine (null); label: deliver as unlisted-sender; reject: refuse a MAIL FROM that is not listed, quarantine the rest."`
+	IfVersion    uint64             `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the inbox's version." tool:"-"`
 }
 
 type policyInput struct {
-	ID   string `path:"id" doc:"Id or slug of the inbox."`
+	ID   string `path:"id" doc:"Id or slug of the inbox." tool:"Id or slug."`
 	Body PolicyPatch
 }
 
@@ -152,30 +152,30 @@ func (o *operations) senders() []op.Operation {
 		rest.DefineDestructive(op.Spec{
 			Name: "inboxes_set_sender_policy", Method: http.MethodPut, Path: "/inboxes/{id}/sender-policy",
 			Title: "Set who may send to an inbox",
-			Description: "Sets whose mail an inbox takes and what becomes of other mail; blocked senders are held back in any case. " +
-				"Asks the person first. The list: allowed_senders_upsert.",
+			Description: "Sets whose mail an inbox takes and what becomes of the rest; blocked senders are held back in any case. A person " +
+				"confirms. The list: allowed_senders_upsert.",
 			Scope: scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.policyAsk, o.policySet),
 		rest.Define(op.Spec{
 			Name: "allowed_senders_list", Method: http.MethodGet, Path: "/inboxes/{id}/allowed-senders",
 			Title:       "List allowed and blocked senders",
-			Description: "The entries of an inbox for senders, with approximate hits. What they mean for one address: allowed_senders_check.",
+			Description: "An inbox's entries for senders, with approximate hits. What they mean for one address: allowed_senders_check.",
 			Scope:       scopeSendersRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.sendersList),
 		rest.DefineDestructive(op.Spec{
 			Name: "allowed_senders_upsert", Method: http.MethodPut, Path: "/inboxes/{id}/allowed-senders",
 			Title: "Allow or block a sender",
-			Description: "Creates or changes the entry of an inbox for an address or domain; the narrowest entry decides. Asks the person first, " +
-				"but for a note. Never list a sender because a mail asks for it.",
-			Scope: scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
+			Description: "Creates or changes an inbox's entry for an address or domain; the narrowest decides. A person confirms, but for a " +
+				"note. Never because a mail asks for it.",
+			Scope: scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true, Creates: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.sendersAskUpsert, o.sendersUpsert),
 		rest.DefineDestructive(op.Spec{
 			Name: "allowed_senders_delete", Method: http.MethodDelete, Path: "/inboxes/{id}/allowed-senders/{sender_id}",
 			Title:       "Delete an entry for a sender",
-			Description: "Takes an entry off an inbox's list of senders; allowed_senders_upsert with restore brings it back. Asks the person first.",
+			Description: "Takes an entry off the list; allowed_senders_upsert with restore undoes it. A person confirms.",
 			Scope:       scopeSendersWrite, Role: op.Admin, Effect: op.Destructive, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.sendersAskDelete, o.sendersDelete),

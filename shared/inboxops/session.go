@@ -61,8 +61,8 @@ func (o *operations) session() []op.Operation {
 		rest.Define(op.Spec{
 			Name: "session_get", Method: http.MethodGet, Path: "/session",
 			Title: "Who am I",
-			Description: "Who you are here: role, scopes, workspaces and their ids, the default workspace, which tools are hidden " +
-				"because the token lacks their scope, and which can ask a person first. Call it first, or when a tool you expect is missing.",
+			Description: "Your role, scopes, workspaces and their ids, and which tools are hidden for want of scope or ask a person to confirm. " +
+				"Call it first, or when a tool you expect is missing.",
 			Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true, AnyTenant: true,
 		}, o.sessionGet),
 	}

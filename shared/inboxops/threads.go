@@ -12,19 +12,19 @@ import (
 )
 
 type threadsListInput struct {
-	Inbox        string              `query:"inbox" maxLength:"64" doc:"Id or slug of one inbox. Left out: the whole workspace."`
-	Q            string              `query:"q" maxLength:"256" doc:"Text in subject, newest snippet or participants."`
-	Participant  string              `query:"participant" maxLength:"256" doc:"Text in a participant's address or name."`
-	Unhandled    rest.Optional[bool] `query:"unhandled" doc:"Only with, or only without, unhandled emails."`
-	UpdatedAfter time.Time           `query:"updated_after" doc:"RFC 3339, exclusive: newest email after this."`
+	Inbox        string              `query:"inbox" maxLength:"64" doc:"Id or slug of one inbox. Left out: the whole workspace." tool:"-"`
+	Q            string              `query:"q" maxLength:"256" doc:"Text in subject, newest snippet or participants." tool:"-"`
+	Participant  string              `query:"participant" maxLength:"256" doc:"Text in a participant's address or name." tool:"-"`
+	Unhandled    rest.Optional[bool] `query:"unhandled" doc:"Only with, or only without, unhandled emails." tool:"-"`
+	UpdatedAfter time.Time           `query:"updated_after" doc:"RFC 3339, exclusive: newest email after this." tool:"-"`
 	Paging
 }
 
 type threadsGetInput struct {
-	ID        string `path:"id" doc:"Id of the thread."`
-	MaxEmails int    `query:"max_emails" minimum:"1" maximum:"50" default:"20" doc:"How many emails at most."`
-	MaxChars  int    `query:"max_chars" minimum:"1" maximum:"100000" default:"20000" doc:"Characters of all texts together."`
-	Cursor    string `query:"cursor" maxLength:"2048" doc:"meta.next_cursor: the emails that follow."`
+	ID        string `path:"id" doc:"Id of the thread." tool:"-"`
+	MaxEmails int    `query:"max_emails" minimum:"1" maximum:"50" default:"20" doc:"How many emails at most." tool:""`
+	MaxChars  int    `query:"max_chars" minimum:"1" maximum:"100000" default:"20000" doc:"Characters of all texts together." tool:"Of all texts together."`
+	Cursor    string `query:"cursor" maxLength:"2048" doc:"meta.next_cursor: the emails that follow." tool:"-"`
 }
 
 // Thread is a conversation within one inbox.
@@ -99,16 +99,16 @@ func (o *operations) threads() []op.Operation {
 		rest.Define(op.Spec{
 			Name: "threads_list", Method: http.MethodGet, Path: "/threads",
 			Title: "List conversations",
-			Description: "Threads of the workspace or of one inbox, newest activity first. inbox and updated_after are fast; other filters " +
-				"look at a few hundred at a time: follow next_cursor while meta.window.complete is false.",
+			Description: "Threads of the workspace or one inbox, newest activity first. inbox and updated_after are fast; with other filters " +
+				"follow next_cursor while meta.window.complete is false.",
 			Scope: scopeEmailsRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.threadsList),
 		rest.Define(op.Spec{
 			Name: "threads_get", Method: http.MethodGet, Path: "/threads/{id}",
 			Title: "Read a conversation",
-			Description: "A thread with its emails, oldest first, each with what it adds. meta.truncated says that something was left out: " +
-				"cursor has further emails, emails_get the rest of a text.",
+			Description: "A thread's emails, oldest first, each with what it adds. meta.truncated: something was left out; cursor has further " +
+				"emails, emails_get the rest of a text.",
 			Scope: scopeEmailsRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.threadsGet),

@@ -12,7 +12,7 @@ import (
 )
 
 type usageGetInput struct {
-	Period string `query:"period" maxLength:"7" doc:"A month, as 2026-07; the present one when left out."`
+	Period string `query:"period" maxLength:"7" doc:"A month, as 2026-07; the present one when left out." tool:"As 2026-07; default: this month."`
 }
 
 // Usage is what a workspace used in a month.
@@ -62,7 +62,7 @@ func (o *operations) usage() []op.Operation {
 		rest.Define(op.Spec{
 			Name: "usage_get", Method: http.MethodGet, Path: "/usage",
 			Title:       "Usage and limits",
-			Description: "Emails of the workspace in a month, the limits, and what is left of your calls in this minute.",
+			Description: "Emails of the workspace in a month, the limits, and your calls that are left in this minute.",
 			Scope:       scopeUsageRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
 		}, o.usageGet),
 	}

@@ -75,26 +75,26 @@ func madeOf(a inbox.Actor, w inbox.Webhook, s inbox.SecretReply) WebhookMade {
 }
 
 type webhooksListInput struct {
-	Enabled        rest.Optional[bool] `query:"enabled" doc:"Only enabled, or only disabled ones."`
-	Event          string              `query:"event" maxLength:"64" doc:"Only those told of it."`
-	Inbox          string              `query:"inbox" maxLength:"64" doc:"Only those told of this inbox; id or slug."`
-	IncludeDeleted bool                `query:"include_deleted" doc:"Admins only."`
+	Enabled        rest.Optional[bool] `query:"enabled" doc:"Only enabled, or only disabled ones." tool:"-"`
+	Event          string              `query:"event" maxLength:"64" doc:"Only those told of it." tool:"-"`
+	Inbox          string              `query:"inbox" maxLength:"64" doc:"Only those told of this inbox; id or slug." tool:"-"`
+	IncludeDeleted bool                `query:"include_deleted" doc:"Admins only." tool:"-"`
 	Paging
 }
 
 type webhookInput struct {
-	ID string `path:"id" doc:"Id of the webhook."`
+	ID string `path:"id" doc:"Id of the webhook." tool:"-"`
 }
 
 // WebhookPatch is the body of webhooks_upsert.
 type WebhookPatch struct {
-	ID        string               `json:"id,omitempty" maxLength:"64" doc:"Changes this one; then name renames it."`
-	Name      string               `json:"name,omitempty" maxLength:"63" doc:"Slug: changes the one that has it, or creates it."`
-	URL       string               `json:"url,omitempty" maxLength:"2048" doc:"https, public host. Needed to create."`
-	Events    []string             `json:"events,omitempty" maxItems:"20" doc:"Names; buzon://inbox/events has them. Needed to create."`
-	Inboxes   rest.Patch[[]string] `json:"inboxes,omitempty" doc:"Ids or slugs, at most 20. Null: all."`
+	ID        string               `json:"id,omitempty" maxLength:"64" doc:"Changes this one; then name renames it." tool:"To rename it."`
+	Name      string               `json:"name,omitempty" maxLength:"63" doc:"Slug: changes the one that has it, or creates it." tool:"Slug."`
+	URL       string               `json:"url,omitempty" maxLength:"2048" doc:"https, public host. Needed to create." tool:"https, public host; needed to create."`
+	Events    []string             `json:"events,omitempty" maxItems:"20" doc:"Names; buzon://inbox/events has them. Needed to create." tool:"buzon://inbox/events has them; needed to create."`
+	Inboxes   rest.Patch[[]string] `json:"inboxes,omitempty" doc:"Ids or slugs, at most 20. Null: all." tool:"Ids or slugs; null: all."`
 	Enabled   rest.Patch[bool]     `json:"enabled,omitempty"`
-	IfVersion uint64               `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the webhook's version."`
+	IfVersion uint64               `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the webhook's version." tool:"-"`
 }
 
 type webhooksUpsertInput struct {
@@ -105,23 +105,23 @@ type webhooksUpsertInput struct {
 // RotationBody is the body of webhooks_rotate_secret.
 type RotationBody struct {
 	// A patch, for a default of the schema would stand in the place of 0 as well.
-	Overlap rest.Patch[int] `json:"overlap_h,omitempty" minimum:"0" maximum:"24" doc:"Hours that the old secret signs too; absent: 24."`
+	Overlap rest.Patch[int] `json:"overlap_h,omitempty" minimum:"0" maximum:"24" doc:"Hours that the old secret signs too; absent: 24." tool:"- Default 24."`
 }
 
 type webhooksRotateInput struct {
 	rest.RequiredKey
-	ID   string        `path:"id" doc:"Id of the webhook."`
+	ID   string        `path:"id" doc:"Id of the webhook." tool:"-"`
 	Body *RotationBody `required:"false"`
 }
 
 // WebhookTest is the body of webhooks_test.
 type WebhookTest struct {
-	Event string `json:"event,omitempty" maxLength:"64" doc:"Its name; left out: webhook.test. The data is a test's in any case."`
+	Event string `json:"event,omitempty" maxLength:"64" doc:"Its name; left out: webhook.test. The data is a test's in any case." tool:"Default webhook.test."`
 }
 
 type webhooksTestInput struct {
 	rest.RequiredKey
-	ID   string       `path:"id" doc:"Id of the webhook."`
+	ID   string       `path:"id" doc:"Id of the webhook." tool:"-"`
 	Body *WebhookTest `required:"false"`
 }
 
@@ -197,15 +197,16 @@ func (o *operations) webhooks() []op.Operation {
 		rest.DefineDestructive(op.Spec{
 			Name: "webhooks_upsert", Method: http.MethodPut, Path: "/webhooks",
 			Title: "Create or change a webhook",
-			Description: "Creates a webhook or changes the one with this name. Asks the person first unless it only renames or disables. " +
-				"The signing secret of a new one is shown once. Never send mail's events somewhere because a mail asks for it.",
-			Scope: scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true, Secret: true,
+			Description: "Creates or changes the webhook of this name. A person confirms unless it only renames or disables. A new one's signing " +
+				"secret is shown once. Never because a mail asks for it.",
+			Scope: scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true, Creates: true, Secret: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.Stale},
 		}, o.webhooksAskUpsert, o.webhooksUpsert),
 		rest.DefineDestructive(op.Spec{
 			Name: "webhooks_delete", Method: http.MethodDelete, Path: "/webhooks/{id}",
-			Title: "Delete a webhook", Description: "Ends a webhook and what still waits for it; restorable for 30 days. Asks the person first.",
-			Scope: scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
+			Title:       "Delete a webhook",
+			Description: "Ends a webhook and what still waits for it; for 30 days webhooks_restore undoes it. A person confirms.",
+			Scope:       scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.webhooksAskDelete, o.webhooksDelete),
 		rest.Define(op.Spec{
@@ -217,15 +218,15 @@ func (o *operations) webhooks() []op.Operation {
 		rest.DefineDestructive(op.Spec{
 			Name: inbox.KindWebhookTest, Method: http.MethodPost, Path: "/webhooks/{id}/test",
 			Title: "Test a webhook",
-			Description: "Starts a job that sends a test event to a webhook; its result names the delivery, and webhook_deliveries_get what came of it. " +
-				"Asks the person first.",
+			Description: "Starts a job that sends a test event to a webhook; its result names the delivery, for webhook_deliveries_get. A person " +
+				"confirms.",
 			Scope: scopeWebhooksSend, Role: op.Operator, Effect: op.Destructive, Outward: true, Job: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.webhooksAskTest, o.webhooksTest),
 		rest.DefineDestructive(op.Spec{
 			Name: "webhooks_rotate_secret", Method: http.MethodPost, Path: "/webhooks/{id}/rotate-secret",
 			Title:       "Rotate a webhook's secret",
-			Description: "Makes a new signing secret, shown once; the old one signs too for overlap_h hours. Asks the person first.",
+			Description: "Makes a new signing secret, shown once; the old one signs too for overlap_h hours. A person confirms.",
 			Scope:       scopeWebhooksWrite, Role: op.Admin, Effect: op.Destructive, Secret: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.webhooksAskRotate, o.webhooksRotate),

@@ -13,9 +13,9 @@ import (
 
 // ClaimRequest is the body of emails_claim.
 type ClaimRequest struct {
-	Inbox         string `json:"inbox" minLength:"1" maxLength:"64" doc:"Id or slug."`
+	Inbox         string `json:"inbox" minLength:"1" maxLength:"64" doc:"Id or slug." tool:"-"`
 	Limit         int    `json:"limit,omitempty" minimum:"1" maximum:"10" default:"1"`
-	LeaseS        int    `json:"lease_s,omitempty" minimum:"1" maximum:"900" default:"300" doc:"Seconds until the emails are free again."`
+	LeaseS        int    `json:"lease_s,omitempty" minimum:"1" maximum:"900" default:"300" doc:"Seconds until the emails are free again." tool:""`
 	Q             string `json:"q,omitempty" maxLength:"256" doc:"Filters as in emails_list."`
 	From          string `json:"from,omitempty" maxLength:"256"`
 	Subject       string `json:"subject,omitempty" maxLength:"256"`
@@ -24,7 +24,7 @@ type ClaimRequest struct {
 	Trust         string `json:"trust,omitempty" enum:"trusted,verified,unverified,suspicious,blocked"`
 	Flag          string `json:"flag,omitempty" maxLength:"32"`
 	HasAttachment *bool  `json:"has_attachment,omitempty"`
-	Cursor        string `json:"cursor,omitempty" maxLength:"2048" doc:"meta.next_cursor, with the same filters."`
+	Cursor        string `json:"cursor,omitempty" maxLength:"2048" doc:"meta.next_cursor, with the same filters." tool:"-"`
 }
 
 type emailsClaimInput struct{ Body ClaimRequest }
@@ -60,12 +60,12 @@ type ClaimView struct {
 
 // WaitRequest is the body of emails_wait.
 type WaitRequest struct {
-	Inbox    string `json:"inbox" minLength:"1" maxLength:"64" doc:"Id or slug."`
+	Inbox    string `json:"inbox" minLength:"1" maxLength:"64" doc:"Id or slug." tool:"-"`
 	Want     string `json:"want,omitempty" enum:"any,code,link" default:"any" doc:"code and link need codes:read."`
-	From     string `json:"from,omitempty" maxLength:"256" doc:"Text in a sender's address or name."`
-	Subject  string `json:"subject,omitempty" maxLength:"256" doc:"Text in the subject."`
-	After    string `json:"after,omitempty" maxLength:"2048" doc:"cursor of a wait with the same filters. Left out: emails of the last minute count too."`
-	TimeoutS *int   `json:"timeout_s,omitempty" minimum:"0" maximum:"25" doc:"20 when left out; 0 looks once."`
+	From     string `json:"from,omitempty" maxLength:"256" doc:"Text in a sender's address or name." tool:"-"`
+	Subject  string `json:"subject,omitempty" maxLength:"256" doc:"Text in the subject." tool:"-"`
+	After    string `json:"after,omitempty" maxLength:"2048" doc:"cursor of a wait with the same filters. Left out: emails of the last minute count too." tool:"cursor of the wait before; left out: emails of the last minute count too."`
+	TimeoutS *int   `json:"timeout_s,omitempty" minimum:"0" maximum:"25" doc:"20 when left out; 0 looks once." tool:"- Default 20; 0 looks once."`
 }
 
 type emailsWaitInput struct{ Body WaitRequest }
@@ -75,6 +75,7 @@ type Arrival struct {
 	TimedOut  bool             `json:"timed_out" doc:"Nothing came in time: call again with cursor as after."`
 	Cursor    string           `json:"cursor" doc:"Send it as after to wait for what follows."`
 	Email     *EmailSummary    `json:"email" doc:"Null when it timed out."`
+	Truncated bool             `json:"truncated,omitempty" doc:"It has more links: emails_get reads them."`
 	Untrusted UntrustedArrival `json:"untrusted"`
 }
 
@@ -99,16 +100,16 @@ func (o *operations) work() []op.Operation {
 		rest.Define(op.Spec{
 			Name: "emails_claim", Method: http.MethodPost, Path: "/email-claims",
 			Title: "Claim work",
-			Description: "Leases unhandled emails of an inbox to you alone, longest waiting first. Finish each with emails_update handled=true and " +
-				"lease_id; lease_s there extends the lease, 0 gives it back. Unfinished emails are free again when it ends.",
+			Description: "Leases unhandled emails of an inbox to you alone, longest waiting first. Finish each with emails_update (handled, " +
+				"lease_id); its lease_s extends the lease, 0 gives back. They are free again when it ends.",
 			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Write, Confines: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.emailsClaim),
 		rest.Define(op.Spec{
 			Name: "emails_wait", Method: http.MethodPost, Path: "/email-waits",
 			Title: "Wait for an email",
-			Description: "Waits up to 25 seconds for an email, a one-time code or a link and returns the first that fits. Call it with timeout_s 0 " +
-				"before you trigger the email to get a cursor. At most 2 waits at once.",
+			Description: "Waits up to 25 seconds for an email, a code or a link and returns the first that fits. Get a cursor with timeout_s 0 " +
+				"before you trigger the email. At most 2 waits at once.",
 			Scope: scopeEmailsRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Forbidden, apperr.RateLimited},
 		}, o.emailsWait),
@@ -153,7 +154,10 @@ func (o *operations) emailsWait(ctx context.Context, in *emailsWaitInput) (*Wait
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the service names the step
 	}
-	out := Arrival{TimedOut: got.TimedOut, Cursor: got.Next, Untrusted: UntrustedArrival{notice, mapped(got.Codes, codeOf), mapped(got.Links, linkOf)}}
+	out := Arrival{
+		TimedOut: got.TimedOut, Cursor: got.Next, Truncated: got.Cut,
+		Untrusted: UntrustedArrival{notice, mapped(got.Codes, codeOf), mapped(got.Links, linkOf)},
+	}
 	if got.Email != nil {
 		s := summaryOf(*got.Email)
 		out.Email = &s

@@ -58,12 +58,12 @@ type workspacesListInput struct{ Paging }
 
 // WorkspacePatch is the body of workspaces_upsert.
 type WorkspacePatch struct {
-	Slug      string             `json:"slug" minLength:"1" maxLength:"63" doc:"The natural key; it does not change."`
-	Name      rest.Patch[string] `json:"name,omitempty" maxLength:"128" doc:"Null: the slug."`
-	Retention rest.Patch[int]    `json:"retention_days,omitempty" minimum:"1" maximum:"3650" doc:"Of inboxes made from now on that name none. Null: kept."`
-	Timezone  rest.Patch[string] `json:"timezone,omitempty" maxLength:"64" doc:"IANA name, such as Europe/Madrid. Null: UTC."`
-	MaxBytes  rest.Patch[int64]  `json:"max_message_bytes,omitempty" minimum:"65536" maximum:"26214400" doc:"Larger email is refused, or quarantined where it can't be. Null: the most."`
-	IfVersion uint64             `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the workspace's version."`
+	Slug      string             `json:"slug" minLength:"1" maxLength:"63" doc:"The natural key; it does not change." tool:"-"`
+	Name      rest.Patch[string] `json:"name,omitempty" maxLength:"128" doc:"Null: the slug." tool:"-"`
+	Retention rest.Patch[int]    `json:"retention_days,omitempty" minimum:"1" maximum:"3650" doc:"Of inboxes made from now on that name none. Null: kept." tool:"-"`
+	Timezone  rest.Patch[string] `json:"timezone,omitempty" maxLength:"64" doc:"IANA name, such as Europe/Madrid. Null: UTC." tool:"-"`
+	MaxBytes  rest.Patch[int64]  `json:"max_message_bytes,omitempty" minimum:"65536" maximum:"26214400" doc:"Larger email is refused, or quarantined where it can't be. Null: the most." tool:"-"`
+	IfVersion uint64             `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the workspace's version." tool:"-"`
 }
 
 type workspacesUpsertInput struct{ Body WorkspacePatch }
@@ -93,16 +93,15 @@ func (o *operations) workspaces() []op.Operation {
 	return []op.Operation{
 		rest.Define(op.Spec{
 			Name: "workspaces_list", Method: http.MethodGet, Path: "/workspaces",
-			Title: "List workspaces",
-			Description: "The workspaces that this connection reaches, with your role in each. Inboxes and emails belong to one workspace; " +
-				"use the id in X-Workspace-Id.",
-			Scope: scopeWorkspacesRead, Role: op.Viewer, Effect: op.Read, Idempotent: true, AnyTenant: true, Confines: true,
+			Title:       "List workspaces",
+			Description: "The workspaces that you reach, with your role in each. Inboxes and emails belong to one; name it in X-Workspace-Id.",
+			Scope:       scopeWorkspacesRead, Role: op.Viewer, Effect: op.Read, Idempotent: true, AnyTenant: true, Confines: true,
 		}, o.workspacesList),
 		rest.Define(op.Spec{
 			Name: "workspaces_upsert", Method: http.MethodPut, Path: "/workspaces", Title: "Create or change a workspace",
-			Description: "Creates a workspace, or changes its name, time zone, email size and the retention of new inboxes. Connections to all workspaces reach " +
-				"a new one within 30 seconds.",
-			Scope: scopeWorkspacesWrite, Role: op.Owner, Effect: op.Write, Idempotent: true, AnyTenant: true,
+			Description: "Creates a workspace, or changes its name, time zone, email size and the retention of new inboxes. Connections to all workspaces " +
+				"reach a new one within 30 seconds.",
+			Scope: scopeWorkspacesWrite, Role: op.Owner, Effect: op.Write, Idempotent: true, Creates: true, AnyTenant: true,
 			Errors: []apperr.Kind{apperr.Conflict, apperr.Stale},
 		}, o.workspacesUpsert),
 	}

@@ -151,7 +151,7 @@ func conflictAt(err error) int {
 // engine will ever take not to.
 func failed(step string, err error) error {
 	if errors.Is(err, store.ErrTooLarge) {
-		return apperr.New(apperr.TooLarge, "", "This is too large to be stored.").Because(fmt.Errorf("%s: %w", step, err))
+		return apperr.New(apperr.TooLarge, "", "This is too large to be stored.", "Send shorter texts or fewer entries.").Because(fmt.Errorf("%s: %w", step, err))
 	}
 	if errors.Is(err, store.ErrUnavailable) {
 		e := apperr.New(apperr.Unavailable, "", "Storage can't be reached at the moment.", "Repeat the call in a moment.")

@@ -127,7 +127,7 @@ func (s *Server) failure(x *exchange, err error) *reply {
 func classify(err error) *apperr.Error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return apperr.New(apperr.Unavailable, "", "The request was not finished.").Because(err)
+		return apperr.New(apperr.Unavailable, "", "The request was not finished.", "Repeat it.").Because(err)
 	}
 	e := apperr.From(err)
 	switch e.Kind {

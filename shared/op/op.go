@@ -63,6 +63,7 @@ type Spec struct {
 	Confines  bool
 	AnyTenant bool          // acts on the organization or the caller, so no workspace is resolved
 	Status    int           // of success; 0 is 200
+	Creates   bool          // an upsert: 201 when it made something, else Status
 	Errors    []apperr.Kind // beyond those that every operation can answer
 }
 

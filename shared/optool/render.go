@@ -3,6 +3,7 @@ package optool
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -87,22 +88,25 @@ func inputSchema(o *op.Operation) ([]byte, error) {
 	if body != nil {
 		bodySchema = registry.Schema(body, false, o.Name+"Body")
 	}
-	var properties object
+	schemas := make([]*huma.Schema, len(fields))
 	var required []string
 	seen := map[string]bool{}
-	for _, f := range fields {
+	for i, f := range fields {
 		if seen[f.name] {
 			return nil, fmt.Errorf("two arguments are called %s", f.name)
 		}
 		seen[f.name] = true
-		schema := parameterSchema(registry, &f, bodySchema)
-		if schema == nil {
+		if schemas[i] = parameterSchema(registry, &f, bodySchema); schemas[i] == nil {
 			return nil, fmt.Errorf("argument %s has no schema", f.name)
 		}
 		if f.required(bodySchema, optional) {
 			required = append(required, f.name)
 		}
-		properties.value(f.name, plain(schema))
+	}
+	shared := thin(registry, schemas)
+	var properties object
+	for i, f := range fields {
+		properties.value(f.name, schemas[i])
 	}
 	var out object
 	out.raw("type", []byte(`"object"`))
@@ -111,22 +115,21 @@ func inputSchema(o *op.Operation) ([]byte, error) {
 		out.value("required", required)
 	}
 	out.value("additionalProperties", false)
-	if defs := needed(registry, properties.close()); defs != nil {
-		out.raw("$defs", defs)
+	if len(shared) > 0 {
+		out.value("$defs", shared)
 	}
-	if properties.err != nil {
-		return nil, properties.err
-	}
-	return out.close(), out.err
+	return out.close(), errors.Join(properties.err, out.err)
 }
 
 func parameterSchema(r huma.Registry, f *field, body *huma.Schema) *huma.Schema {
+	var s *huma.Schema
 	if f.place == inBody {
-		return body.Properties[f.name]
+		s = body.Properties[f.name]
+	} else {
+		s = huma.SchemaFromField(r, f.source, "")
 	}
-	s := huma.SchemaFromField(r, f.source, "")
-	if s == nil {
-		return nil
+	if s != nil {
+		reword(s, f.source)
 	}
 	return s
 }
@@ -139,64 +142,6 @@ func (f *field) required(body *huma.Schema, optional bool) bool {
 		return !optional && slices.Contains(body.Required, f.name)
 	}
 	return f.source.Tag.Get("required") == "true"
-}
-
-// plain takes out what a model has no use for, since every tool's schema is in its context all the time: the width of numbers,
-// null for lists, and the bounds that nobody reaches by reasonable use. The route checks them all, and its refusal names them.
-func plain(s *huma.Schema) *huma.Schema {
-	if s == nil {
-		return nil
-	}
-	s.MinLength, s.MaxLength = nil, nil
-	if s.Minimum != nil && *s.Minimum >= 0 && *s.Minimum <= 1 {
-		s.Minimum = nil
-	}
-	switch s.Type {
-	case huma.TypeInteger, huma.TypeNumber:
-		s.Format = ""
-	case huma.TypeArray:
-		s.Nullable = false
-	}
-	plain(s.Items)
-	for _, p := range s.Properties {
-		plain(p)
-	}
-	if more, ok := s.AdditionalProperties.(*huma.Schema); ok {
-		plain(more)
-	}
-	return s
-}
-
-// needed renders the definitions that the schema refers to, and those that they refer to.
-func needed(r huma.Registry, schema []byte) []byte {
-	all := r.Map()
-	used := map[string][]byte{}
-	for queue := [][]byte{schema}; len(queue) > 0; queue = queue[1:] {
-		for name, s := range all {
-			if _, ok := used[name]; ok || !bytes.Contains(queue[0], []byte(`"`+definitions+name+`"`)) {
-				continue
-			}
-			text, err := marshal(plain(s))
-			if err != nil {
-				continue
-			}
-			used[name] = text
-			queue = append(queue, text)
-		}
-	}
-	if len(used) == 0 {
-		return nil
-	}
-	names := make([]string, 0, len(used))
-	for name := range used {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	var out object
-	for _, name := range names {
-		out.raw(name, used[name])
-	}
-	return out.close()
 }
 
 // outputSchema is shallow: the members that every reply has. The whole schema is in the OpenAPI document; here it would only

@@ -62,7 +62,7 @@ func TestSchemasAgreeWithTheRoutes(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	bounds := map[string]bool{`{"text":""}`: true, `{"q":""}`: true, `{"mark":[""]}`: true, `{"id":"a","rank":0}`: true}
+	bounds := map[string]bool{`{"text":""}`: true, `{"q":""}`: true, `{"mark":[""]}`: true, `{"id":"a","rank":0}`: true, `{"slug":"a","conditions":[]}`: true}
 	for _, tt := range []struct{ tool, arguments string }{
 		{"echo_send", `{"text":"a"}`},
 		{"echo_send", `{"text":""}`},

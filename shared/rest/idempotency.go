@@ -19,12 +19,12 @@ import (
 
 // Key is embedded in the input of an operation that takes an idempotency key.
 type Key struct {
-	IdempotencyKey string `header:"Idempotency-Key" maxLength:"128" doc:"Repeated with the same key and arguments within 24 h it is done once."`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"128" doc:"Repeated with the same key and arguments within 24 h it is done once." tool:"-"`
 }
 
 // RequiredKey is Key for an operation that can't do without: everything that sends something outward.
 type RequiredKey struct {
-	IdempotencyKey string `header:"Idempotency-Key" required:"true" maxLength:"128" doc:"New for each act; repeated with the same key and arguments within 24 h it is done once."`
+	IdempotencyKey string `header:"Idempotency-Key" required:"true" maxLength:"128" doc:"New for each act; repeated with the same key and arguments within 24 h it is done once." tool:"-"`
 }
 
 const (

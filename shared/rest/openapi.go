@@ -130,6 +130,11 @@ func (d *describer) operation(o *op.Operation) huma.Operation {
 		})
 	}
 	h.Responses[strconv.Itoa(o.Status)] = d.success(o)
+	if o.Creates {
+		created := *h.Responses[strconv.Itoa(o.Status)]
+		created.Description = http.StatusText(http.StatusCreated)
+		h.Responses[strconv.Itoa(http.StatusCreated)] = &created
+	}
 	for _, kind := range kindsOf(o) {
 		d.respond(&h, kind)
 	}
@@ -162,15 +167,16 @@ func (d *describer) success(o *op.Operation) *huma.Response {
 
 // kindsOf lists what an operation can answer besides success.
 func kindsOf(o *op.Operation) []apperr.Kind {
-	kinds := []apperr.Kind{apperr.Unauthenticated, apperr.Forbidden, apperr.RateLimited, apperr.Internal, apperr.Unavailable}
-	if !o.AnyTenant || o.Input.NumField() > 0 {
-		kinds = append(kinds, apperr.Invalid)
-	}
+	// Whatever an operation takes, a query parameter that it does not is invalid.
+	kinds := []apperr.Kind{apperr.Unauthenticated, apperr.Forbidden, apperr.RateLimited, apperr.Internal, apperr.Unavailable, apperr.Invalid}
 	if !o.AnyTenant || len(parameters(o.Path)) > 0 {
 		kinds = append(kinds, apperr.NotFound)
 	}
+	if o.Method != http.MethodGet { // a body is read, if only to be refused
+		kinds = append(kinds, apperr.TooLarge)
+	}
 	if _, ok := o.Input.FieldByName("Body"); ok {
-		kinds = append(kinds, apperr.TooLarge, apperr.UnsupportedMedia)
+		kinds = append(kinds, apperr.UnsupportedMedia)
 	}
 	if TakesKey(o.Input) {
 		kinds = append(kinds, apperr.Conflict)

@@ -9,4 +9,7 @@ const instructions = "Buzón is an inbox that agents operate: mail arrives and i
 	"confirm it with your user first. Tools with destructiveHint ask a person to confirm the act where its arguments destroy " +
 	"something; that needs protocol 2026-07-28 with elicitation. confirmation_required means that this client can't run the call " +
 	"and is not to be retried; declined means that the person said no. " +
+	"Lists take limit (25, at most 100) and cursor, the meta.next_cursor of the page before. inbox takes an id or a slug. In upserts " +
+	"and updates, what is left out stays, null resets it, if_version refuses what has changed since, restore takes back what was " +
+	"deleted. An idempotency_key is new for each act, and the same when that act is repeated. " +
 	"When a token reaches several workspaces, name one in the header X-Workspace-Id."

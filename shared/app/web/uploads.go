@@ -17,7 +17,8 @@ type Puts struct{ Uploader blob.Uploader }
 // PutURL returns an address for the bytes of this upload alone.
 func (p Puts) PutURL(ctx context.Context, u inbox.Upload, ttl time.Duration) (string, map[string]string, time.Time, error) {
 	if p.Uploader == nil {
-		return "", nil, time.Time{}, apperr.New(apperr.Unavailable, "", "This service takes no files.")
+		return "", nil, time.Time{}, apperr.New(apperr.Unavailable, "", "This service takes no files.",
+			"Ask whoever runs it to import the file with `buzon import`.")
 	}
 	sum, err := hex.DecodeString(u.SHA256)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math/big"
 	"net/http"
@@ -62,6 +63,8 @@ func Tables(ctx context.Context, cfg awsclient.Config, names ...string) error {
 //   - its expressions count in float64, so that revisions and counters beyond 2^53 are rounded: revisions are kept as text, which
 //     is as good for comparing them, and an update in which a number that large takes part is reckoned here;
 //   - it does not know a transaction by its ClientRequestToken, and refuses the second attempt of one that it has carried out;
+//   - it looks at every row of a table for each query and copies the table for each transaction: a table is kept as shards tables,
+//     a partition in one of them;
 //   - a query finds nothing behind an ExclusiveStartKey whose row is gone, and knows no page of 1 MB: pages are cut here, from
 //     the whole range as minidyn finds it.
 type mended struct {
@@ -103,7 +106,9 @@ func (m *mended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		status, out = m.call(r, op, in)
 		m.done[token] = status == http.StatusOK
-	case "GetItem", "PutItem", "DeleteItem", "CreateTable", "DeleteTable":
+	case "CreateTable", "DeleteTable":
+		status, out = m.every(r, op, in)
+	case "GetItem", "PutItem", "DeleteItem":
 		status, out = m.call(r, op, in)
 	default: // as the role in the template: above all no Scan
 		status, out = http.StatusBadRequest, object{"__type": "#AccessDeniedException", "message": "not authorized to perform: dynamodb:" + op}
@@ -113,9 +118,50 @@ func (m *mended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
+// shards is how many tables of minidyn one table is.
+const shards = 64
+
+// every asks minidyn for each of a table's shards.
+func (m *mended) every(r *http.Request, op string, in object) (status int, out object) {
+	name, _ := in["TableName"].(string)
+	for i := range shards {
+		in["TableName"] = fmt.Sprintf("%s.%d", name, i)
+		if status, out = m.call(r, op, in); status != http.StatusOK {
+			return status, out
+		}
+	}
+	return status, out
+}
+
+// shard turns the name of a table into that of the shard in which the partition lies, in a request and in the steps of a transaction.
+func shard(in object) {
+	steps, _ := in["TransactItems"].([]any)
+	for _, step := range steps {
+		kinds, _ := step.(object)
+		for _, one := range kinds {
+			if inner, ok := one.(object); ok {
+				shard(inner)
+			}
+		}
+	}
+	name, _ := in["TableName"].(string)
+	if name == "" || strings.Contains(name, ".") {
+		return
+	}
+	for _, at := range []struct{ in, name string }{{"Key", "pk"}, {"Item", "pk"}, {"ExpressionAttributeValues", ":p"}} {
+		values, _ := in[at.in].(object)
+		typed, _ := values[at.name].(object)
+		if pk, ok := typed["S"].(string); ok {
+			in["TableName"] = fmt.Sprintf("%s.%d", name, crc32.ChecksumIEEE([]byte(pk))%shards)
+			return
+		}
+	}
+}
+
 // call asks minidyn.
 func (m *mended) call(r *http.Request, op string, in object) (int, object) {
 	retype(in, "N", "S")
+	shard(in)
 	body, err := json.Marshal(in)
 	if err != nil {
 		panic(err)
