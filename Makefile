@@ -61,11 +61,11 @@ modules: ## fail when a function links other modules than scripts/modules lists
 fuzz: ## run every fuzz target for FUZZTIME (2s)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
-race: ## tests with the race detector, in random order; the house rules are among them
+race: ## tests with the race detector, in random order; of what takes its time, less: make test does all of it
 ifeq ($(RACE),)
 	@echo "no C compiler: running without the race detector"
 endif
-	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -shuffle=on ./...
+	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -shuffle=on -short ./...
 
 conformance: ## the official MCP suite against shared/mcp, through every front door, and against the authorization server (npm)
 	@go run ./scripts/conformance

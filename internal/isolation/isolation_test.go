@@ -15,7 +15,7 @@ import (
 
 var (
 	seed  = flag.Uint64("seed", 0, "of the random operations; 0: one of the clock, which is printed")
-	steps = flag.Int("steps", 10_000, "random operations")
+	steps = flag.Int("steps", 0, "random operations; 0: 10,000, and 4,000 with -short")
 )
 
 // TestTenantsNeverMeet lets four callers of two organizations do random things over every surface, with arguments that were
@@ -25,6 +25,12 @@ var (
 func TestTenantsNeverMeet(t *testing.T) {
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number
+	}
+	if *steps == 0 {
+		*steps = 10_000
+		if testing.Short() {
+			*steps = 4_000
+		}
 	}
 	t.Logf("repeat with: go test ./internal/isolation -seed %d -steps %d", *seed, *steps)
 	w := newWorld(t, rand.New(rand.NewPCG(*seed, 1))) //nolint:gosec // a repeatable sequence, not a secret

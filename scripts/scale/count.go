@@ -61,10 +61,12 @@ func (c *counter) write(key store.Key, bytes, times int) {
 var (
 	id    = regexp.MustCompile(`[a-z]+_[0-9A-HJKMNP-TV-Z]{26}`)
 	shard = regexp.MustCompile(`/[0-9]$`)
+	blob  = regexp.MustCompile(`^raw/.+`)
 )
 
-// kind is a partition without the ids, and the number of a shard, in it.
+// kind is a partition without the ids, the number of a shard, and the key of a blob, in it.
 func kind(partition string) string {
+	partition = blob.ReplaceAllString(partition, "raw/{blob}")
 	return shard.ReplaceAllString(id.ReplaceAllString(partition, "{id}"), "/{shard}")
 }
 

@@ -57,12 +57,13 @@ func printCalls(out io.Writer, calls []call) {
 func printMail(out io.Writer, m mailCost) {
 	fmt.Fprintf(out, "One mail of %d KB to one inbox (SES -> SNS -> SQS -> inbound -> SQS -> worker)\n", mailBytes>>10)
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(t, "step\tread units\twrite units\tS3 GET\tS3 PUT\tSQS\tms\tGB-s\tUSD a million")
+	fmt.Fprintln(t, "step\tround trips\tread units\twrite units\tS3 GET\tS3 PUT\tSQS\tms\tGB-s\tUSD a million")
 	for _, s := range []stage{m.inbound, m.worker} {
-		fmt.Fprintf(t, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.4f\t%.2f\n", s.name, s.reads, s.writes, s.gets, s.puts, s.sqs, s.ms(), s.gbs(), s.usd()*1e6)
+		fmt.Fprintf(t, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.4f\t%.2f\n", s.name, s.trips, s.reads, s.writes, s.gets, s.puts, s.sqs, s.ms(), s.gbs(), s.usd()*1e6)
 	}
-	fmt.Fprintf(t, "SES\t\t\t\t%.1f\t\t\t\t%.2f\n", 1.0, m.ses()*1e6)
-	fmt.Fprintf(t, "together\t%.1f\t%.1f\t\t\t\t\t\t%.2f\n", m.inbound.reads+m.worker.reads, m.inbound.writes+m.worker.writes, m.usd()*1e6)
+	fmt.Fprintf(t, "SES\t\t\t\t\t%.1f\t\t\t\t%.2f\n", 1.0, m.ses()*1e6)
+	both := m.inbound.plus(m.worker.usage)
+	fmt.Fprintf(t, "together\t%.1f\t%.1f\t%.1f\t\t\t\t\t%.4f\t%.2f\n", both.trips, both.reads, both.writes, m.inbound.gbs()+m.worker.gbs(), m.usd()*1e6)
 	_ = t.Flush()
 	fmt.Fprintln(out, "\nwrite units of one mail in partitions that mails share; the fullest one of its kind bears a thousand a second")
 	t = tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)

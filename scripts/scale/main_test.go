@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -33,6 +35,7 @@ func TestRun(t *testing.T) {
 	if m.worker.puts != 0 && m.worker.gets == 0 || m.inbound.gets == 0 || m.usd() <= m.ses() {
 		t.Errorf("a mail: %+v %+v", m.inbound.usage, m.worker.usage)
 	}
+	quoted(t, calls, m)
 	for _, p := range m.partitions() {
 		if p.units <= 0 || strings.Contains(p.kind, "_0") {
 			t.Errorf("partition %+v", p)
@@ -60,6 +63,47 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// quoted: README.md shows the figures of calls and of a mail as the code makes them.
+func quoted(t *testing.T, calls []call, m mailCost) {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, cells, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		rows[name] = strings.TrimSpace(cells)
+	}
+	want := map[string]string{}
+	for _, c := range calls {
+		want[c.name] = cells(c.usage, c.gbs()) + fmt.Sprintf(" %.2f |", c.usd()*1e6)
+	}
+	both := m.inbound.plus(m.worker.usage)
+	for row, want := range map[string]string{
+		"`session_get`, or any call that reads no row":        want["session_get"],
+		"`emails_list`, 20 mails":                             want["emails_list, 20"],
+		"`emails_get`, a mail of 20 KB with its body":         want["emails_get"],
+		"`emails_update`, with its line in the audit":         want["emails_update"],
+		"a mail of 20 KB to one inbox, from SES to processed": cells(both, m.inbound.gbs()+m.worker.gbs()) + fmt.Sprintf(" %.0f, of which SES %.0f |", m.usd()*1e6, m.ses()*1e6),
+	} {
+		if rows[row] != want {
+			t.Errorf("README.md says of %s\n%s\nand it is\n%s", row, rows[row], want)
+		}
+	}
+}
+
+// cells are the round trips, units and GB-s of a row of README.md.
+func cells(u usage, gbs float64) string {
+	short := func(n float64) string {
+		if n > 0 && n < 1 {
+			return fmt.Sprintf("%.2f", n)
+		}
+		return fmt.Sprintf("%.0f", n)
+	}
+	return fmt.Sprintf("%s | %s | %s | %.3f |", short(u.trips), short(u.reads), short(u.writes), gbs)
+}
+
 // TestUnits: what DynamoDB charges. A read counts 4 KB, a write 1 KB, each begun one whole; a transaction twice.
 func TestUnits(t *testing.T) {
 	var c counter
@@ -77,7 +121,7 @@ func TestUnits(t *testing.T) {
 		}
 	}
 	for partition, want := range map[string]string{
-		"mails/short_01": "mails/short_01", "outbox/7": "outbox/{shard}",
+		"mails/short_01": "mails/short_01", "outbox/7": "outbox/{shard}", "raw/ses/scale0001": "raw/{blob}",
 		"mails/ws_01KDT000000000000000ACMEMA/i/inbox_01KDT0000000000000FACTVRAS": "mails/{id}/i/{id}",
 	} {
 		if got := kind(partition); got != want {

@@ -13,14 +13,16 @@ const (
 	MaxFields       = 50        // of a template
 	MaxLocators     = 50        // of a template
 	maxSchema       = 16 << 10  // bytes of its JSON
-	maxFound        = 20        // places of one locator; more say nothing
+	maxFound        = 20        // places of one locator of a single value; more say nothing
 	maxListItems    = 100       // of one field
 	maxFieldText    = 1000      // characters of one value
 	maxData         = 16 << 10  // bytes of all values of one extraction
-	maxColumn       = 2000      // lines of a table
+	maxCells        = 100       // of one line of a table
 	maxEvidence     = 400       // places of one extraction
 	maxExtractFiles = 100       // attachments whose names are looked at
 	maxExtractText  = maxWindow // bytes of a text
+	// searchWork bounds what patterns may spend on a mail beyond their first look at it, in bytes times instructions.
+	searchWork = 2 * ruleWork
 )
 
 // LocatorKind says how a locator finds a value.
@@ -172,7 +174,7 @@ type Findings struct {
 // Extractor finds the fields of a template in a mail. What it returns is checked against the schema by whoever calls it, so one
 // that makes values up, as a model may, gets no further than one that does not.
 type Extractor interface {
-	// Name is a word and a version that results are stored with, as locators/1.
+	// Name is a word and a version that results are stored with, as locators/2.
 	Name() string
 	// Extract abstains rather than guess. Its errors are the extractor's own; what is wrong with the mail stands in Findings.
 	Extract(ctx context.Context, t ExtractionTemplate, m ExtractionMail) (Findings, error)

@@ -13,7 +13,7 @@ import (
 )
 
 // locatorsName is what results are stored with; it moves when the same mail and template would give another result.
-const locatorsName = "locators/1"
+const locatorsName = "locators/2"
 
 // maxReady is how many compiled templates a Locators keeps.
 const maxReady = 64
@@ -37,6 +37,7 @@ type readyTemplate struct {
 	template ExtractionTemplate
 	schema   *templateSchema
 	patterns []*regexp.Regexp // of each locator; nil for a table
+	programs []int            // instructions of each
 	window   int              // bytes of a text that they see
 }
 
@@ -62,7 +63,7 @@ func readyTemplateOf(t ExtractionTemplate) (*readyTemplate, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.patterns, work = append(r.patterns, pattern), work+n
+		r.patterns, r.programs, work = append(r.patterns, pattern), append(r.programs, n), work+n
 	}
 	if work > maxPrograms {
 		return nil, invalid("body.locators", "the patterns are too large together", "Make patterns and labels shorter.")
@@ -138,13 +139,14 @@ func (x *Locators) Extract(ctx context.Context, t ExtractionTemplate, m Extracti
 	if err != nil {
 		return Findings{}, fmt.Errorf("template %s: %w", t.ID, err)
 	}
+	s := search{readyTemplate: r, mail: m, left: searchWork}
 	out := Findings{Cut: len(m.Text) > r.window || len(m.Attachments) > maxExtractFiles}
 	for i := range r.schema.fields {
 		if err := ctx.Err(); err != nil {
 			return Findings{}, err
 		}
 		f := &r.schema.fields[i]
-		found, fault := r.field(f, m)
+		found, fault := s.field(f)
 		if fault != nil {
 			out.Errors = append(out.Errors, *fault)
 			continue
@@ -165,15 +167,26 @@ type place struct {
 
 func (p place) text() string { return p.whole[p.start:p.end] }
 
+// search is one template looking through one mail.
+type search struct {
+	*readyTemplate
+	mail ExtractionMail
+	left int // bytes times instructions that may still be spent on further places of patterns
+}
+
 // field tries the locators of one field in their order.
-func (r *readyTemplate) field(f *fieldSchema, m ExtractionMail) (Finding, *FieldError) {
+func (r *search) field(f *fieldSchema) (Finding, *FieldError) {
 	fault := &FieldError{Field: f.name, Reason: FieldAbsent}
 	var refused Finding // by the schema
 	for i, l := range r.template.Locators {
 		if l.Field != f.name {
 			continue
 		}
-		places := r.places(i, m)
+		places, more := r.places(i, f)
+		if more { // what was not looked at could be another value, or the rest of a list
+			fault.Reason, fault.Detail = FieldAmbiguous, detailMany
+			break
+		}
 		if len(places) == 0 {
 			continue
 		}
@@ -195,27 +208,46 @@ func (r *readyTemplate) field(f *fieldSchema, m ExtractionMail) (Finding, *Field
 	return Finding{}, fault
 }
 
-func (r *readyTemplate) places(i int, m ExtractionMail) []place {
-	l, pattern := r.template.Locators[i], r.patterns[i]
+// places are where a locator finds something, at most one more than its field takes. more: there may be others.
+func (r *search) places(i int, f *fieldSchema) (out []place, more bool) {
+	l, pattern, m := r.template.Locators[i], r.patterns[i], r.mail
+	limit := maxFound
+	if f.list {
+		limit = f.maxItems
+	}
 	part, text := PartText, cutBytes(m.Text, r.window)
 	if l.In == PartSubject {
 		part, text = PartSubject, cutBytes(m.Subject, r.window)
 	}
 	switch l.Kind {
 	case LocateLabel:
-		return labelled(pattern, part, text)
+		hits := pattern.FindAllStringIndex(text, limit+1)
+		out = labelled(hits, part, text)
+		return out, len(hits) > limit && len(out) <= limit
 	case LocateRegex:
-		return grouped(pattern, place{part: part, whole: text})
+		hits, more := r.hits(i, text, limit)
+		return grouped(pattern, hits, place{part: part, whole: text}), more
 	case LocateTable:
-		return column(l.Value, text)
+		return column(l.Value, text), false
 	case LocateAttachment:
-		var out []place
 		for _, a := range m.Attachments[:min(len(m.Attachments), maxExtractFiles)] {
-			out = append(out, grouped(pattern, place{part: PartAttachment, attachment: a.ID, whole: cutBytes(a.Filename, maxLabel*4)})...)
+			name := cutBytes(a.Filename, maxLabel*4)
+			hits, some := r.hits(i, name, limit)
+			out, more = append(out, grouped(pattern, hits, place{part: PartAttachment, attachment: a.ID, whole: name})...), more || some
 		}
-		return out
 	}
-	return nil
+	return out, more
+}
+
+// hits finds the places of a pattern. A search that finds something may have read the text to its end to know that no other
+// alternative goes first, as (?s)x.*y|x does, and the next search reads it again: so each is taken for a whole text, the first is in
+// the window's account, and the others are paid from what the template has left for this mail.
+func (r *search) hits(i int, text string, limit int) (hits [][]int, more bool) {
+	cost := max(r.programs[i]*len(text), 1)
+	n := min(limit+1, 1+r.left/cost)
+	hits = r.patterns[i].FindAllStringSubmatchIndex(text, n)
+	r.left -= cost * (min(len(hits)+1, n) - 1)
+	return hits, len(hits) == n && n <= limit
 }
 
 // cutBytes cuts a text at a character's end.
@@ -230,10 +262,10 @@ func cutBytes(s string, limit int) string {
 }
 
 // grouped is what a pattern captures.
-func grouped(pattern *regexp.Regexp, at place) []place {
+func grouped(pattern *regexp.Regexp, hits [][]int, at place) []place {
 	group := max(pattern.SubexpIndex("value"), min(pattern.NumSubexp(), 1))
 	var out []place
-	for _, hit := range pattern.FindAllStringSubmatchIndex(at.whole, maxFound+1) {
+	for _, hit := range hits {
 		if at.start, at.end, at.exact = hit[2*group], hit[2*group+1], true; at.start >= 0 {
 			text := at.text()
 			at.start += len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
@@ -245,9 +277,9 @@ func grouped(pattern *regexp.Regexp, at place) []place {
 }
 
 // labelled is what stands behind a label: the rest of its line up to a gap or a bar, else the next line that is not empty.
-func labelled(label *regexp.Regexp, part, text string) []place {
+func labelled(hits [][]int, part, text string) []place {
 	var out []place
-	for _, hit := range label.FindAllStringIndex(text, maxFound+1) {
+	for _, hit := range hits {
 		if hit[1] < len(text) && runsOn(text, hit[1]) {
 			continue // the label is the beginning of a longer word
 		}
@@ -312,8 +344,7 @@ func blank(r rune) bool { return unicode.IsSpace(r) || r == '*' || r == '|' }
 func column(header, text string) []place {
 	var out []place
 	index, width := -1, 0
-	line, n := 0, 0
-	for line < len(text) && n < maxColumn {
+	for line := 0; line < len(text); {
 		end := lineEnd(text, line)
 		cells := cellsOf(text, line, end)
 		switch {
@@ -336,7 +367,7 @@ func column(header, text string) []place {
 		default:
 			out = append(out, cells[index])
 		}
-		line, n = end+1, n+1
+		line = end + 1
 	}
 	return out
 }
@@ -346,7 +377,8 @@ func ruler(line string) bool {
 	return strings.ContainsAny(line, "-=") && strings.Trim(line, "-=|:+ \t") == ""
 }
 
-// cellsOf splits a line at bars if it has any, else at tabs and gaps of two spaces or more.
+// cellsOf splits a line at bars if it has any, else at tabs and gaps of two spaces or more. A line of more cells than a table has
+// columns has none.
 func cellsOf(text string, start, end int) []place {
 	line := text[start:end]
 	var out []place
@@ -362,6 +394,9 @@ func cellsOf(text string, start, end int) []place {
 			to = len(s) - 1
 		}
 		for at := from; at <= to; {
+			if len(out) > maxCells {
+				return nil
+			}
 			next := strings.IndexByte(line[at:to], '|')
 			if next < 0 {
 				add(at, to)
@@ -373,19 +408,18 @@ func cellsOf(text string, start, end int) []place {
 		return out
 	}
 	for at := 0; at < len(line); {
-		rest := strings.TrimLeft(line[at:], " \t")
-		at = len(line) - len(rest)
-		if rest == "" {
-			break
+		if len(out) > maxCells {
+			return nil
 		}
-		next := len(rest)
-		for _, gap := range []string{"\t", "  "} {
-			if i := strings.Index(rest[:next], gap); i >= 0 {
-				next = i
-			}
+		at += len(line[at:]) - len(strings.TrimLeft(line[at:], " \t"))
+		to := at
+		for to < len(line) && line[to] != '\t' && !strings.HasPrefix(line[to:], "  ") { // looked at once: a line has as many cells as its sender likes
+			to++
 		}
-		add(at, at+next)
-		at += next
+		if at < to {
+			add(at, to)
+		}
+		at = to
 	}
 	return out
 }

@@ -303,3 +303,74 @@ func FuzzExtract(f *testing.F) {
 		}
 	})
 }
+
+// A list is whole or it is not there: what was not looked at is never left out of it in silence.
+func TestExtractLists(t *testing.T) {
+	lines := func(format string, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+	const hostile = `(?s)x.*?[^x]{9}q|x` // each match reads the text to its end
+	list := func(l ...inbox.Locator) inbox.ExtractionTemplate {
+		tpl := inbox.ExtractionTemplate{Slug: "list", Locators: l}
+		names := make([]string, len(l))
+		for i := range l {
+			names[i] = `"` + l[i].Field + `":{"type":"array","items":{"type":"string"}}`
+		}
+		tpl.Schema = json.RawMessage(`{"type":"object","properties":{` + strings.Join(names, ",") + `}}`)
+		return tpl
+	}
+	items := func(kind inbox.LocatorKind, value string) inbox.ExtractionTemplate {
+		return list(inbox.Locator{Field: "items", Kind: kind, Value: value})
+	}
+	bombs := make([]inbox.Locator, 2)
+	for i := range bombs {
+		bombs[i] = inbox.Locator{Field: fmt.Sprintf("a%d", i), Kind: inbox.LocateRegex, Value: hostile}
+	}
+	for name, x := range map[string]struct {
+		tpl    inbox.ExtractionTemplate
+		text   string
+		items  int
+		reason string
+	}{
+		"pattern, more than a single field takes": {items(inbox.LocateRegex, `item (\w+)`), lines("item x%d\n", 30), 30, ""},
+		"pattern, all that fit":                   {items(inbox.LocateRegex, `item (\w+)`), lines("item x%d\n", 100), 100, ""},
+		"pattern, too many":                       {items(inbox.LocateRegex, `item (\w+)`), lines("item x%d\n", 101), 0, "invalid"},
+		"pattern that matches nothing else":       {items(inbox.LocateRegex, `x*(\d)`), strings.Repeat("x", 60_000) + "1", 1, ""},
+		"label, more than a single field takes":   {items(inbox.LocateLabel, "item"), lines("item x%d\n", 30), 30, ""},
+		"label, too many":                         {items(inbox.LocateLabel, "item"), lines("item x%d\n", 101), 0, "invalid"},
+		"label after many words that go on":       {items(inbox.LocateLabel, "item"), lines("items %d\n", 200) + "item: x\n", 0, "ambiguous"},
+		"table after a line of many gaps":         {items(inbox.LocateTable, "Item"), strings.Repeat("a  ", 10_000) + "\nItem  Qty\na  1\nb  2\n", 2, ""},
+		"table after a line of many tabs":         {items(inbox.LocateTable, "Item"), strings.Repeat("a\t", 10_000) + "\nItem\tQty\na\t1\n", 1, ""},
+		"table after a line of many bars":         {items(inbox.LocateTable, "Item"), strings.Repeat("a|", 10_000) + "\nItem|Qty\na|1\n", 1, ""},
+		"table below many lines":                  {items(inbox.LocateTable, "Item"), lines("%d\n", 3000) + "Item  Qty\na  1\n", 1, ""},
+		"pattern that searches again and again":   {items(inbox.LocateRegex, hostile), strings.Repeat("x", 60_000), 0, "ambiguous"},
+		"the same, where the text is short":       {items(inbox.LocateRegex, hostile), strings.Repeat("x", 60), 60, ""},
+		"pattern behind those that spent it all": {
+			list(append(bombs, inbox.Locator{Field: "items", Kind: inbox.LocateRegex, Value: `(x{9})`})...), strings.Repeat("x", 60_000), 0, "ambiguous",
+		},
+		"one place, behind those that spent it all": {
+			list(append(bombs, inbox.Locator{Field: "items", Kind: inbox.LocateRegex, Value: `y`})...), strings.Repeat("x", 60_000), 0, "absent",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := extracted(t, x.tpl, inbox.ExtractionMail{Text: x.text})
+			var data struct{ Items []string }
+			if err := json.Unmarshal(got.Data, &data); err != nil || len(data.Items) != x.items {
+				t.Errorf("%d items, want %d (%v)", len(data.Items), x.items, err)
+			}
+			reason := ""
+			for _, e := range got.Errors {
+				if e.Field == "items" {
+					reason = e.Reason
+				}
+			}
+			if reason != x.reason {
+				t.Errorf("reason %q, want %q", reason, x.reason)
+			}
+		})
+	}
+}

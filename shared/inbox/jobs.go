@@ -134,7 +134,7 @@ func (r JobReach) reads(a Actor, j Job) bool {
 	return own && slices.Contains(r.Scopes, j.Creator.Scope)
 }
 
-// Get returns a job, at once or, with wait, when it is over or the time is.
+// Get returns a job, at once or, with wait, when it is over or the time is. Where as many calls wait as may, it does not wait.
 func (s *Jobs) Get(ctx context.Context, a Actor, r JobReach, id string, wait time.Duration) (Job, error) {
 	if wait < 0 || wait > MaxJobWait {
 		return Job{}, invalid("query.wait_s", fmt.Sprintf("0 to %d", MaxJobWait/time.Second))
@@ -142,7 +142,9 @@ func (s *Jobs) Get(ctx context.Context, a Actor, r JobReach, id string, wait tim
 	if !validID("job", id) {
 		return Job{}, NoJob()
 	}
-	for {
+	end := func() {}
+	defer func() { end() }()
+	for waits := false; ; waits = true {
 		j, err := s.d.Jobs.Job(ctx, a.Workspace, id)
 		if err != nil {
 			return Job{}, err //nolint:wrapcheck // the store names the step
@@ -152,6 +154,13 @@ func (s *Jobs) Get(ctx context.Context, a Actor, r JobReach, id string, wait tim
 		}
 		if j.Status.Over() || wait <= 0 {
 			return j, nil
+		}
+		if !waits {
+			leave, err := s.d.beginWait(ctx, a, wait)
+			if err != nil {
+				return j, nil //nolint:nilerr // what is known is an answer
+			}
+			end = leave
 		}
 		pause := min(wait, jobLook)
 		wait -= pause

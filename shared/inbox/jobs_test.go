@@ -119,3 +119,33 @@ func TestWaitForAJob(t *testing.T) {
 		t.Errorf("%s %v after %v", got.Status, err, d.slept)
 	}
 }
+
+// Who waits for a job holds one of the calls that are served at once: no more may than may wait for mail, of one grant and in all.
+// Who finds no place is told at once how the job stands.
+func TestWaitsForJobsAreBounded(t *testing.T) {
+	reach := inbox.JobReach{All: true}
+	d := newJobDesk(t)
+	j, err := d.jobs.Start(t.Context(), jobActor, jobSpec)
+	d.must(err)
+	depth, waited := 0, 0
+	d.sleep = func(int) error {
+		waited = max(waited, depth)
+		if depth < inbox.WaitsOfGrant+2 { // one more while this one waits
+			depth++
+			got, err := d.jobs.Get(t.Context(), jobActor, reach, j.ID, time.Second)
+			if err != nil || got.Status != inbox.JobQueued {
+				t.Errorf("call %d: %s %v", depth, got.Status, err)
+			}
+		}
+		return nil
+	}
+	for range 2 { // the second time all places are free again
+		depth, waited = 1, 0
+		if _, err := d.jobs.Get(t.Context(), jobActor, reach, j.ID, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if waited != inbox.WaitsOfGrant || depth != inbox.WaitsOfGrant+1 {
+			t.Errorf("%d of %d calls waited, want %d of %d", waited, depth, inbox.WaitsOfGrant, inbox.WaitsOfGrant+1)
+		}
+	}
+}

@@ -154,29 +154,36 @@ func (s *Waits) begin(ctx context.Context, a Actor, timeout time.Duration) (func
 	if timeout < waitTick {
 		return func() {}, nil
 	}
-	var ticket [8]byte
-	if _, err := io.ReadFull(s.d.Rand, ticket[:]); err != nil {
-		return nil, fmt.Errorf("ticket of a wait: %w", err)
-	}
-	place, err := s.d.Waiting.BeginWait(ctx, WaitSlot{
-		Grant: a.grant(), PerGrant: WaitsOfGrant, All: s.d.MaxWaits, Until: s.d.now().Add(timeout + waitGrace),
-		Ticket: binary.BigEndian.Uint64(ticket[:])>>1 | 1, // never 0, and within what every engine counts
-	})
+	end, err := s.d.beginWait(ctx, a, timeout)
 	if errors.Is(err, ErrNoPlace) {
 		e := apperr.New(apperr.RateLimited, "too_many_waits",
-			fmt.Sprintf("As many calls wait for mail as may: %d for one grant, and %d in all.", WaitsOfGrant, s.d.MaxWaits),
+			fmt.Sprintf("As many calls wait as may: %d for one grant, and %d in all.", WaitsOfGrant, s.d.MaxWaits),
 			fmt.Sprintf("Repeat the call in %d seconds, or end another wait first.", waitBusyFor/time.Second),
 			"Call with timeout_s 0 to look once without waiting.")
 		e.RetryAfter = waitBusyFor
 		return nil, e
 	}
+	return end, err
+}
+
+// beginWait takes a place for a call that waits for whatever it may be: each holds one of the calls that are served at once, and
+// those who wait must not take all of them from everybody else.
+func (d Deps) beginWait(ctx context.Context, a Actor, timeout time.Duration) (end func(), err error) {
+	var ticket [8]byte
+	if _, err := io.ReadFull(d.Rand, ticket[:]); err != nil {
+		return nil, fmt.Errorf("ticket of a wait: %w", err)
+	}
+	place, err := d.Waiting.BeginWait(ctx, WaitSlot{
+		Grant: a.grant(), PerGrant: WaitsOfGrant, All: d.MaxWaits, Until: d.now().Add(timeout + waitGrace),
+		Ticket: binary.BigEndian.Uint64(ticket[:])>>1 | 1, // never 0, and within what every engine counts
+	})
 	if err != nil {
 		return nil, fmt.Errorf("begin a wait: %w", err)
 	}
 	return func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitMargin/2)
 		defer cancel()
-		_ = s.d.Waiting.EndWait(ctx, place) // else it ends by itself
+		_ = d.Waiting.EndWait(ctx, place) // else it ends by itself
 	}, nil
 }
 

@@ -70,7 +70,7 @@ type tool struct {
 func New(catalogue *op.Catalogue, routes Routes, segments []Segment, options Options) (*Tools, error) {
 	operations := catalogue.Operations()
 	if len(segments) != len(operations) {
-		return nil, fmt.Errorf("optool: %d rendered tools for %d operations: render them again", len(segments), len(operations))
+		return nil, fmt.Errorf("optool: %d rendered tools for %d operations: render them again (go generate ./...)", len(segments), len(operations))
 	}
 	if options.WorkspaceHeader == "" {
 		options.WorkspaceHeader = "X-Workspace-Id"
@@ -79,7 +79,7 @@ func New(catalogue *op.Catalogue, routes Routes, segments []Segment, options Opt
 	for i := range operations {
 		o := &operations[i]
 		if segments[i].Name != o.Name {
-			return nil, fmt.Errorf("optool: rendered tool %d is %s, the operation is %s: render them again", i, segments[i].Name, o.Name)
+			return nil, fmt.Errorf("optool: rendered tool %d is %s, the operation is %s: render them again (go generate ./...)", i, segments[i].Name, o.Name)
 		}
 		own := &t.tools[i]
 		own.op, own.route, own.segment = o, routes.Route(o.Name), segments[i]

@@ -26,7 +26,7 @@ const (
 
 const magic = "optool 1\n"
 
-var errSegments = errors.New("optool: not a file of rendered tools: render them again")
+var errSegments = errors.New("optool: not a file of rendered tools: render them again (go generate ./...)")
 
 // append writes a segment: a line with the name and the sizes, then the bytes.
 func (s *Segment) append(out []byte) []byte {

@@ -205,8 +205,12 @@ func tooLarge() error {
 	return apperr.New(apperr.TooLarge, "", fmt.Sprintf("The body is over %d bytes.", MaxBody), "Send less at once.")
 }
 
-// checkMedia wants JSON, named: a page of another origin can post text/plain without a preflight.
+// checkMedia wants JSON, named: a page of another origin can post text/plain without a preflight. A body that is called coded is
+// refused whatever it is (RFC 9110 section 8.4): something before us may have looked at other bytes than we would.
 func checkMedia(h http.Header) error {
+	if coding := h["Content-Encoding"]; len(coding) > 0 && (len(coding) > 1 || !strings.EqualFold(coding[0], "identity")) {
+		return apperr.New(apperr.UnsupportedMedia, "", "The body must not be compressed.", "Send it without Content-Encoding.")
+	}
 	value := h.Get("Content-Type")
 	if value == "application/json" {
 		return nil

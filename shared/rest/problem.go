@@ -124,15 +124,24 @@ func (a *API) fail(ctx context.Context, w http.ResponseWriter, operation string,
 // is no fault of the program.
 func (a *API) classify(ctx context.Context, operation string, err error) *apperr.Error {
 	e := apperr.From(err)
-	if e.Kind != apperr.Internal {
+	switch {
+	case e.Kind == apperr.Unavailable && e.Unwrap() != nil && ctx.Err() == nil:
+		// A dependency is down, which one and why (a full disk) shows nowhere else. What has no cause is a refusal of ours.
+		a.log(ctx, slog.LevelWarn, "operation unavailable", operation, err)
+		return e
+	case e.Kind != apperr.Internal:
 		return e
 	}
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		return apperr.New(apperr.Unavailable, "interrupted", "The call ended before the answer was ready.", "Repeat the call.")
 	}
-	a.deps.Logger.LogAttrs(ctx, slog.LevelError, "operation failed", slog.String("operation", operation),
-		slog.String("request_id", a.deps.RequestID(ctx)), slog.String("error", err.Error()))
+	a.log(ctx, slog.LevelError, "operation failed", operation, err)
 	return fixed()
+}
+
+func (a *API) log(ctx context.Context, level slog.Level, message, operation string, err error) {
+	a.deps.Logger.LogAttrs(ctx, level, message, slog.String("operation", operation),
+		slog.String("request_id", a.deps.RequestID(ctx)), slog.String("error", err.Error()))
 }
 
 // fixed is what a caller reads of any fault of ours. An Internal error made by hand may carry text that was meant for the log.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -115,6 +116,9 @@ func TestRefusals(t *testing.T) {
 		{name: "no body", method: "PUT", target: "/api/v1/parcels", token: "operator", header: []string{"Content-Type", "application/json"}, status: 400, code: "invalid", located: "body"},
 		{name: "body where none is taken", method: "POST", target: "/api/v1/parcels/a/ship", token: "operator", body: `{"x":1}`, status: 400, code: "invalid", located: "body"},
 		{name: "media type", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `{"slug":"a"}`, header: []string{"Content-Type", "", "Content-Type", "text/plain"}, status: 415, code: "unsupported_media"},
+		{name: "compressed", method: "PUT", target: "/api/v1/parcels", token: "operator", body: "\x1f\x8b\x08", header: []string{"Content-Encoding", "gzip"}, status: 415, code: "unsupported_media"},
+		{name: "called compressed", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `{"slug":"a"}`, header: []string{"Content-Encoding", "gzip"}, status: 415, code: "unsupported_media"},
+		{name: "compressed twice", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `{"slug":"a"}`, header: []string{"Content-Encoding", "identity", "Content-Encoding", "br"}, status: 415, code: "unsupported_media"},
 		{name: "no media type", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `{"slug":"a"}`, header: []string{"Content-Type", ""}, status: 415, code: "unsupported_media"},
 		{name: "charset", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `{"slug":"a"}`, header: []string{"Content-Type", "", "Content-Type", "application/json; charset=latin1"}, status: 415, code: "unsupported_media"},
 		{name: "1 MiB and one", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `{"slug":"a"}` + strings.Repeat(" ", 1<<20-11), status: 413, code: "too_large"},
@@ -347,6 +351,43 @@ func TestSecretsStayInside(t *testing.T) {
 		got := w.do("GET", "/api/v1/session", "operator", "")
 		if got.Code != 409 || strings.Contains(got.Body.String(), secret) {
 			t.Errorf("got %d %s", got.Code, got.Body)
+		}
+	})
+}
+
+// Why a dependency is down shows in the log, once, and nowhere else; a refusal of ours has no cause and makes no line.
+func TestOutageIsLogged(t *testing.T) {
+	const cause = "write buzon.db: no space left on device"
+	down := apperr.New(apperr.Unavailable, "", "Storage can't be reached.")
+	for name, tt := range map[string]struct {
+		fail  error
+		lines int
+	}{
+		"dependency down":         {down.Because(errors.New(cause)), 1},
+		"wrapped":                 {fmt.Errorf("step: %w", down.Because(errors.New(cause))), 1},
+		"refusal of ours":         {down, 0},
+		"conflict with its cause": {apperr.New(apperr.Conflict, "", "taken").Because(errors.New(cause)), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.fail = tt.fail
+			got := w.do("GET", "/api/v1/session", "operator", "")
+			if strings.Contains(got.Body.String(), cause) {
+				t.Errorf("the reply has the cause: %s", got.Body)
+			}
+			if n := strings.Count(w.log.String(), cause); n != tt.lines || n > 0 && !strings.Contains(w.log.String(), "session_get") {
+				t.Errorf("%d lines, want %d: %s", n, tt.lines, w.log)
+			}
+		})
+	}
+	t.Run("the caller gave up", func(t *testing.T) {
+		w := newWorld(t)
+		w.fail = down.Because(context.Canceled)
+		ctx, cancel := context.WithCancel(op.WithCaller(t.Context(), w.token["operator"], op.SurfaceMCP))
+		cancel()
+		w.api.Route("session_get").ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil).WithContext(ctx))
+		if w.log.Len() != 0 {
+			t.Errorf("log %s", w.log)
 		}
 	})
 }

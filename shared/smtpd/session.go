@@ -105,6 +105,7 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	defer cancel()
 	r, err := s.srv.deps.Acceptor.Recipient(ctx, address)
 	if err != nil {
+		s.notLookedUp(err)
 		return s.refuse(recipientFailure(err))
 	}
 	if r.State == inbox.StatePaused {
@@ -114,6 +115,7 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 		return reply(552, 2, 3, "Message too large for this recipient")
 	}
 	if err := s.srv.deps.Acceptor.Sender(ctx, r, from); err != nil {
+		s.notLookedUp(err)
 		return s.refuse(senderFailure(err))
 	}
 	s.add(r)
@@ -209,12 +211,33 @@ func (s *session) envelope() inbox.Incoming {
 
 // failed chooses the reply: what went wrong on the wire explains more than what the Acceptor made of it.
 func (s *session) failed(b *body, err error) error {
+	cause := ourFault(err)
 	if b.err != nil && b.err != io.EOF { //nolint:errorlint // body returns it bare
-		err = b.err
+		err, cause = b.err, "" // the network's text holds the client's address
 	}
 	r := failure(err)
-	s.srv.deps.Logger.Warn("smtp: mail not accepted", slog.Int("reply", r.Code), slog.String("kind", apperr.From(err).Kind.String()))
+	attrs := []slog.Attr{slog.Int("reply", r.Code), slog.String("kind", apperr.From(err).Kind.String())}
+	if cause != "" {
+		attrs = append(attrs, slog.String("error", cause))
+	}
+	s.srv.deps.Logger.LogAttrs(s.srv.base, slog.LevelWarn, "smtp: mail not accepted", attrs...)
 	return r
+}
+
+// notLookedUp writes down why a recipient is put off although nothing is wrong with it: a store that is down or a disk that is full
+// shows nowhere else, for the client only hears that it shall come again.
+func (s *session) notLookedUp(err error) {
+	if cause := ourFault(err); cause != "" {
+		s.srv.deps.Logger.Warn("smtp: recipient not looked up", slog.String("kind", apperr.From(err).Kind.String()), slog.String("error", cause))
+	}
+}
+
+// ourFault is the text of an error that is not the message's own fault; empty for others.
+func ourFault(err error) string {
+	if k := apperr.From(err).Kind; k == apperr.Internal || k == apperr.Unavailable {
+		return err.Error()
+	}
+	return ""
 }
 
 // Reset forgets the message that was being prepared.

@@ -1,7 +1,10 @@
 package smtpd
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -229,6 +232,43 @@ func TestAcceptFailures(t *testing.T) {
 		}
 		c.want("NOOP", "250 ")
 	})
+}
+
+// Why mail is put off through no fault of its own is in the log; what a client did, and its address, is not.
+func TestOurFaultsAreLogged(t *testing.T) {
+	const cause = "write buzon.db: no space left on device"
+	full := apperr.New(apperr.Unavailable, inbox.CodeStorageFull, "full").Because(errors.New(cause))
+	for _, tt := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"disk full", full, cause},
+		{"wrapped", fmt.Errorf("step: %w", full), cause},
+		{"plain", errors.New(cause), cause},
+		{"no such inbox", apperr.New(apperr.NotFound, "", "none").Because(errors.New(cause)), ""},
+		{"not taken", apperr.New(apperr.Forbidden, "", "no").Because(errors.New(cause)), ""},
+		{"too large", apperr.New(apperr.TooLarge, "", "large").Because(errors.New(cause)), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := ourFault(tt.err); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+	var log bytes.Buffer
+	s := &session{srv: &Server{deps: Deps{Logger: slog.New(slog.NewTextHandler(&log, nil))}, base: t.Context()}}
+	_ = s.failed(&body{}, full)
+	s.notLookedUp(full)
+	if n := strings.Count(log.String(), cause); n != 2 {
+		t.Errorf("%d lines with the cause, want 2: %s", n, log.String())
+	}
+	log.Reset()
+	_ = s.failed(&body{err: errors.New("read tcp 192.0.2.1:25: reset")}, full)
+	s.notLookedUp(apperr.New(apperr.NotFound, "", "none"))
+	if strings.Contains(log.String(), "192.0.2.1") || strings.Contains(log.String(), "looked up") {
+		t.Errorf("log: %s", log.String())
+	}
 }
 
 func TestEveryKindHasAReply(t *testing.T) {

@@ -131,9 +131,10 @@ type ServiceRequest struct {
 	Scope        []string
 }
 
-// ServiceReply is an account; Secret only when it was just made.
+// ServiceReply is an account that was just made.
 type ServiceReply struct {
 	oauth.ServiceAccount
+	Client string `json:"client_id"` // its id, by the name that /token wants it under
 	Secret string `json:"client_secret,omitempty"`
 	Token  string `json:"token_endpoint,omitempty"`
 }
@@ -171,7 +172,7 @@ func (a *admin) CreateService(ctx context.Context, r ServiceRequest) (ServiceRep
 		return ServiceReply{}, err
 	}
 	made, secret, err := server.CreateServiceAccount(ctx, account)
-	return ServiceReply{ServiceAccount: made, Secret: secret, Token: server.Issuer + oauth.TokenPath}, err
+	return ServiceReply{ServiceAccount: made, Client: made.ID, Secret: secret, Token: server.Issuer + oauth.TokenPath}, err
 }
 
 func (a *admin) workspaceOf(ctx context.Context, org, ref string) (string, error) {

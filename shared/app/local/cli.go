@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -106,7 +107,13 @@ func (serveCommand) Run(ctx context.Context, p *Process) error {
 	if err != nil {
 		return err
 	}
-	s, err := New(cfg, Options{Log: p.Stderr, Build: p.Build, Program: p.Program})
+	opts := Options{Log: p.Stderr, Build: p.Build, Program: p.Program}
+	s, err := whenFree(ctx, cfg, opts, func() (bool, error) {
+		if !answers(ctx, cfg.DataDir) {
+			return false, nil
+		}
+		return true, taken(cfg.DataDir)
+	})
 	if err != nil {
 		return err
 	}
@@ -160,15 +167,9 @@ type eventCommand struct {
 
 // Run prints the event.
 func (c eventCommand) Run(ctx context.Context, p *Process) error {
-	var text []byte
-	var err error
-	if c.File == "-" {
-		text, err = io.ReadAll(os.Stdin)
-	} else {
-		text, err = os.ReadFile(c.File)
-	}
+	text, err := readEvent(c.File)
 	if err != nil {
-		return fmt.Errorf("read the event: %w", err)
+		return err
 	}
 	filled, err := FillEvent(ctx, text, time.Now)
 	if err != nil {
@@ -176,6 +177,28 @@ func (c eventCommand) Run(ctx context.Context, p *Process) error {
 	}
 	_, err = p.Stdout.Write(filled)
 	return err
+}
+
+// maxEvent is more than Lambda takes in one event.
+const maxEvent = 10 << 20
+
+func readEvent(name string) ([]byte, error) {
+	f := os.Stdin
+	if name != "-" {
+		var err error
+		if f, err = os.Open(name); err != nil { //nolint:gosec // the person's own file
+			return nil, fmt.Errorf("read the event: %w", err)
+		}
+		defer func() { _ = f.Close() }()
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxEvent+1)) // a device has no end
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the event: %w", err)
+	case len(text) > maxEvent || !json.Valid(text):
+		return nil, apperr.New(apperr.Invalid, "", "This is no event: one is JSON of at most 10 MiB.", "Name a file like those in events/.")
+	}
+	return text, nil
 }
 
 type backupCommand struct {
@@ -187,11 +210,11 @@ func (c backupCommand) Run(ctx context.Context, p *Process) error {
 	if _, err := os.Lstat(c.File); !errors.Is(err, fs.ErrNotExist) {
 		return apperr.New(apperr.Conflict, "", c.File+" exists.", "Name a file that does not.")
 	}
-	partial := c.File + ".partial"
-	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.CreateTemp(filepath.Dir(c.File), filepath.Base(c.File)+".*.partial") // one of its own: a killed run leaves its part
 	if err != nil {
 		return fmt.Errorf("make the archive: %w", err)
 	}
+	partial := f.Name()
 	err = p.stream(ctx, "backup", struct{}{}, f)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {

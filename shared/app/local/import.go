@@ -130,12 +130,13 @@ func (p *Process) importer(ctx context.Context) (take takeMail, done func() erro
 	if err != nil {
 		return nil, nil, err
 	}
-	if take, done, ok := remoteImport(ctx, cfg.DataDir); ok {
-		return take, done, nil
-	}
-	s, err := New(cfg, Options{Log: p.Stderr, Build: p.Build})
-	if err != nil {
-		return nil, nil, err
+	running := false
+	s, err := whenFree(ctx, cfg, Options{Log: p.Stderr, Build: p.Build}, func() (bool, error) {
+		take, done, running = remoteImport(ctx, cfg.DataDir)
+		return running, nil
+	})
+	if running || err != nil {
+		return take, done, err
 	}
 	return s.admin.take, s.Close, nil
 }

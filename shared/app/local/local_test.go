@@ -122,6 +122,8 @@ func TestVerbsRefuse(t *testing.T) {
 		{"token for a foreign workspace", []string{"token", "me@example.com", "--workspace", "sales"}, 1, "no such workspace"},
 		{"unknown verb", []string{"explode"}, 2, "explode"},
 		{"event file that is missing", []string{"event", filepath.Join(h.dir, "none.json")}, 1, "read the event"},
+		{"event file without an end", []string{"event", "/dev/zero"}, 1, "no event"},
+		{"event file that is no JSON", []string{"event", "local_test.go"}, 1, "no event"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -193,8 +195,14 @@ func TestBackupIsADataFolder(t *testing.T) {
 		t.Fatal(errs)
 	}
 	file := filepath.Join(t.TempDir(), "backup.tar")
+	if err := os.WriteFile(file+".partial", nil, 0o600); err != nil { // of a run that was killed
+		t.Fatal(err)
+	}
 	if code, _, errs := h.buzon(t.Context(), "backup", file); code != 0 {
 		t.Fatal(errs)
+	}
+	if left, _ := filepath.Glob(file + ".*.partial"); len(left) > 0 {
+		t.Errorf("it leaves %v", left)
 	}
 	if code, _, errs := h.buzon(t.Context(), "backup", file); code != 1 || !strings.Contains(errs, "exists") {
 		t.Errorf("a second backup to the same file: %d %q, want a refusal", code, errs)

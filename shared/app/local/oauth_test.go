@@ -199,7 +199,7 @@ func TestServiceAccount(t *testing.T) {
 	s := newSite(t)
 	code, out, errs := s.buzon(t.Context(), "service", "create", "mine", "robot", "--role", "viewer")
 	var made struct {
-		ID     string `json:"id"`
+		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
 	}
 	if code != 0 || json.Unmarshal([]byte(out), &made) != nil || made.Secret == "" {

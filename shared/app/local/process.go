@@ -36,11 +36,10 @@ func (p *Process) stream(ctx context.Context, verb string, in any, out io.Writer
 	if err != nil {
 		return err
 	}
-	if ok, err := remote(ctx, cfg.DataDir, verb, in, out); ok {
-		return err
-	}
-	s, err := New(cfg, Options{Log: p.Stderr, Build: p.Build})
-	if err != nil {
+	s, err := whenFree(ctx, cfg, Options{Log: p.Stderr, Build: p.Build}, func() (bool, error) {
+		return remote(ctx, cfg.DataDir, verb, in, out)
+	})
+	if s == nil || err != nil {
 		return err
 	}
 	defer func() { _ = s.Close() }()

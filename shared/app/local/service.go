@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/buzon-mail/buzon/shared/app/announce"
 	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
@@ -97,7 +99,7 @@ func New(cfg *config.Local, opts Options) (_ *Service, err error) {
 	}
 	if s.engine, err = embedded.Open(filepath.Join(cfg.DataDir, storeFile), embedded.Options{Clock: opts.Clock}); err != nil {
 		if errors.Is(err, embedded.ErrLocked) {
-			return nil, fmt.Errorf("another buzon serves the data folder %s: stop it, or set BUZON_DATA_DIR: %w", cfg.DataDir, err)
+			return nil, fmt.Errorf("%w: %w", taken(cfg.DataDir), err)
 		}
 		return nil, fmt.Errorf("open the store in %s: %w", cfg.DataDir, err)
 	}
@@ -105,6 +107,10 @@ func New(cfg *config.Local, opts Options) (_ *Service, err error) {
 		return nil, errors.Join(err, s.engine.Close())
 	}
 	return s, nil
+}
+
+func taken(dataDir string) error {
+	return fmt.Errorf("another buzon serves the data folder %s: stop it, or set BUZON_DATA_DIR", dataDir)
 }
 
 func (s *Service) open() (err error) {
@@ -141,7 +147,7 @@ func (c configured) String() string { return string(c) }
 func (s *Service) wire(origin string) (err error) {
 	s.origin = origin
 	s.blobs, err = dir.Open(filepath.Join(s.cfg.DataDir, blobFolder), dir.Options{
-		BaseURL: origin, Keys: s.seal, Clock: s.opts.Clock,
+		BaseURL: origin, Keys: s.seal, Clock: s.opts.Clock, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -304,7 +310,7 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	sweeper.Go(func() { s.tellDue(work) })
 	go func() { worker <- runner.Run(work) }()
 	verbs := s.admin.serveAdmin(adminListener)
-	go func() { failures <- serving("HTTP", site.Serve(stallListener{s.http})) }()
+	go func() { failures <- serving("HTTP", site.Serve(stallListener{netutil.LimitListener(s.http, maxHTTP)})) }()
 	go func() { failures <- serving("SMTP", mail.Serve(s.smtp)) }()
 	stop = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -317,6 +323,10 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	}
 	return stop, failures, nil
 }
+
+// maxHTTP is how many connections there are at once. Whoever comes then waits in the kernel, so that file descriptors are left for the
+// store and for SMTP, which counts its own.
+const maxHTTP = 512
 
 func (s *Service) smtpServer() (*smtpd.Server, error) {
 	options := smtpd.Options{Addr: s.cfg.SMTPAddr, Domain: s.cfg.SMTPDomain}

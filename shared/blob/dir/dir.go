@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -32,6 +33,7 @@ type Options struct {
 	Keys    *seal.Keyring    // seals the links
 	Clock   func() time.Time // the keyring's clock; time.Now if nil
 	NoSync  bool             // leave writes to the operating system: for directories that are thrown away with their process
+	Log     *slog.Logger     // why a link could not be served; nowhere if nil
 }
 
 // Store is an open directory. Its methods may be called by many goroutines at once.
@@ -42,13 +44,17 @@ type Store struct {
 	puts          *seal.Sealer // nil without links
 	clock         func() time.Time
 	noSync        bool
+	log           *slog.Logger
 }
 
 // Open opens or creates the directory, for its owner alone, and removes what a killed process left half written.
 func Open(path string, opts Options) (*Store, error) {
 	s := &Store{
 		temp: filepath.Join(path, "tmp"), objects: filepath.Join(path, "objects"),
-		base: strings.TrimSuffix(opts.BaseURL, "/"), clock: opts.Clock, noSync: opts.NoSync,
+		base: strings.TrimSuffix(opts.BaseURL, "/"), clock: opts.Clock, noSync: opts.NoSync, log: opts.Log,
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
 	}
 	if s.clock == nil {
 		s.clock = time.Now

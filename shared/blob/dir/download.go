@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -57,6 +58,7 @@ func (s *Store) Handler() http.Handler {
 		}
 		body, size, filename, err := s.resolve(r)
 		if errors.Is(err, blob.ErrUnavailable) {
+			s.log.WarnContext(r.Context(), "blobs: not read", slog.String("error", err.Error()))
 			plain(w, http.StatusServiceUnavailable)
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -63,12 +64,12 @@ func (s *Store) TakeHandler() http.Handler {
 			plain(w, http.StatusMethodNotAllowed)
 			return
 		}
-		plain(w, s.take(r))
+		plain(w, s.take(w, r))
 	})
 }
 
 // take stores the body and returns the status.
-func (s *Store) take(r *http.Request) int {
+func (s *Store) take(w http.ResponseWriter, r *http.Request) int {
 	token, found := strings.CutPrefix(r.URL.Path, Uploads)
 	if !found || s.puts == nil {
 		return http.StatusNotFound
@@ -90,14 +91,47 @@ func (s *Store) take(r *http.Request) int {
 	if _, err := os.Lstat(s.path(t.Key)); err == nil {
 		return http.StatusPreconditionFailed // as S3 answers: it is there already, and these bytes are not looked at
 	}
-	err = s.Put(r.Context(), t.Key, &judged{r: r.Body, sum: sha256.New(), left: t.Size, want: t.SHA256}, t.Size)
+	err = s.Put(r.Context(), t.Key, &judged{r: newSteady(w, r.Body, t.Size), sum: sha256.New(), left: t.Size, want: t.SHA256}, t.Size)
 	switch {
 	case err == nil:
 		return http.StatusOK
 	case errors.Is(err, errDigest), errors.Is(err, blob.ErrSize):
 		return http.StatusBadRequest
+	case errors.Is(err, blob.ErrUnavailable): // else it is the client's line that broke, and the text holds its address
+		s.log.WarnContext(r.Context(), "blobs: not kept", slog.String("error", err.Error()))
 	}
 	return http.StatusServiceUnavailable
+}
+
+// A server has one time for reading any request, a minute say, which a big file over a slow line does not keep. A file has a minute,
+// and more for each piece that came: who sends slower than uploadRate is cut off, or a link could hold a connection for ever.
+const (
+	uploadGrace = time.Minute
+	uploadRate  = 32 << 10 // bytes a second
+)
+
+// steady is a body that may take as long as its bytes come at uploadRate. Deadlines are the kernel's, so they follow time.Now and
+// no injected clock.
+type steady struct {
+	r        io.Reader
+	deadline func(time.Time) error
+	start    time.Time
+	read     int64
+	size     int64
+}
+
+func newSteady(w http.ResponseWriter, body io.Reader, size int64) *steady {
+	return &steady{r: body, deadline: http.NewResponseController(w).SetReadDeadline, start: time.Now(), size: size}
+}
+
+// Read implements io.Reader. A server that knows no deadlines has none that could be missed.
+func (s *steady) Read(b []byte) (int, error) {
+	_ = s.deadline(s.start.Add(uploadGrace + time.Duration(s.read)*time.Second/uploadRate))
+	n, err := s.r.Read(b)
+	if s.read += int64(n); s.read >= s.size || err != nil {
+		_ = s.deadline(time.Time{}) // or the server would take the client for gone while the file is still being written out
+	}
+	return n, err //nolint:wrapcheck // a reader's own
 }
 
 var errDigest = errors.New("blob directory: not the bytes that were announced")
