@@ -172,7 +172,7 @@ func TestNoLineNoAct(t *testing.T) {
 	if _, _, err := s.SignInLink(t.Context(), ana); !errors.Is(err, j.fail) {
 		t.Errorf("link: %v", err)
 	}
-	if _, _, err := s.CreateServiceAccount(t.Context(), ServiceAccount{Organization: "org_acme", Role: "viewer", Scopes: []string{"emails:read"}}); !errors.Is(err, j.fail) {
+	if _, _, err := s.CreateServiceAccount(t.Context(), ServiceAccount{Organization: "org_acme", Name: "n", Role: "viewer", Scopes: []string{"emails:read"}}); !errors.Is(err, j.fail) {
 		t.Errorf("service account: %v", err)
 	}
 	if all, err := s.ServiceAccounts(t.Context(), "org_acme"); err != nil || len(all) != 0 {

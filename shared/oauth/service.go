@@ -57,6 +57,9 @@ func (s *Server) CreateServiceAccount(ctx context.Context, a ServiceAccount) (Se
 	if a.Organization == "" || a.Role == "" || len(a.Scopes) == 0 || len(s.ordered(a.Scopes)) != len(a.Scopes) {
 		return a, "", apperr.New(apperr.Invalid, "", "A service account needs an organization, a role and known scopes.")
 	}
+	if a.Name = cleanName(a.Name); a.Name == "" {
+		return a, "", apperr.New(apperr.Invalid, "", "A service account needs a name, by which people know it in lists and in the audit.")
+	}
 	var err error
 	if a.ID, err = s.newID(servicePrefix); err != nil {
 		return a, "", err
@@ -66,7 +69,7 @@ func (s *Server) CreateServiceAccount(ctx context.Context, a ServiceAccount) (Se
 		return a, "", err
 	}
 	secret = secretPrefix + secret
-	a.Name, a.Created, a.Revoked = cleanName(a.Name), s.Clock().UTC(), time.Time{}
+	a.Created, a.Revoked = s.Clock().UTC(), time.Time{}
 	item, err := store.Encode(serviceKey(a.ID), serviceFormat, 1, storedService{a, fingerprint(secret)})
 	if err != nil {
 		return a, "", err //nolint:wrapcheck // the store names the step

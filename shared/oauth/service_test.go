@@ -116,10 +116,12 @@ func TestServiceAccountLife(t *testing.T) {
 		}
 	}
 	for name, bad := range map[string]ServiceAccount{
-		"unknown scope":   {Organization: "o", Role: "r", Scopes: []string{"nonsense"}},
-		"no scope":        {Organization: "o", Role: "r"},
-		"no role":         {Organization: "o", Scopes: []string{"emails:read"}},
-		"no organization": {Role: "r", Scopes: []string{"emails:read"}},
+		"unknown scope":   {Organization: "o", Role: "r", Name: "n", Scopes: []string{"nonsense"}},
+		"no scope":        {Organization: "o", Role: "r", Name: "n"},
+		"no role":         {Organization: "o", Name: "n", Scopes: []string{"emails:read"}},
+		"no organization": {Role: "r", Name: "n", Scopes: []string{"emails:read"}},
+		"no name":         {Organization: "o", Role: "r", Scopes: []string{"emails:read"}},
+		"an unseen name":  {Organization: "o", Role: "r", Name: " \u200b\n", Scopes: []string{"emails:read"}},
 	} {
 		if _, _, err := s.CreateServiceAccount(t.Context(), bad); !apperr.Is(err, apperr.Invalid) {
 			t.Errorf("%s: %v", name, err)
