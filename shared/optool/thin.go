@@ -14,8 +14,12 @@ import (
 // too, for what hardly anybody sets and what the words say.
 const TagWords = "tool"
 
-// reword gives an argument the words of its tag.
+// reword gives an argument the words of its tag, and takes null from a list that only is a slice: where null says something else than
+// none its type is another.
 func reword(s *huma.Schema, f reflect.StructField) {
+	if f.Type.Kind() == reflect.Slice {
+		s.Nullable = false
+	}
 	words, ok := f.Tag.Lookup(TagWords)
 	if !ok {
 		return
@@ -113,7 +117,7 @@ func parts(s *huma.Schema) iter.Seq[*huma.Schema] {
 // manyItems is a length of lists that reasonable use does not come near.
 const manyItems = 10
 
-// bare takes out the width of numbers, null for lists, the bounds that nobody reaches by reasonable use, and defaults that are nothing
+// bare takes out the width of numbers, the bounds that nobody reaches by reasonable use, and defaults that are nothing
 // or stand beside a maximum: who wants another value needs to know how far it may go.
 func bare(s *huma.Schema) {
 	s.MinLength, s.MaxLength = nil, nil
@@ -127,7 +131,6 @@ func bare(s *huma.Schema) {
 	case huma.TypeInteger, huma.TypeNumber:
 		s.Format = ""
 	case huma.TypeArray:
-		s.Nullable = false
 		s.MinItems = nil
 		if s.MaxItems != nil && (*s.MaxItems > manyItems || s.Items != nil && len(s.Items.Enum) > 0) {
 			s.MaxItems = nil // an enumeration has no more to name

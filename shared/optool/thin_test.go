@@ -19,6 +19,11 @@ type tree struct {
 	Trees []tree `json:"trees,omitempty"`
 }
 
+type leaves struct {
+	Names rest.Patch[[]string] `json:"names"`
+	More  []string             `json:"more"`
+}
+
 type thinIn[B any] struct{ Body B }
 
 // TestThinSchemas: what of a declaration a tool's schema says. Each case is the properties and what follows them.
@@ -40,6 +45,11 @@ func TestThinSchemas(t *testing.T) {
 		Few   []string `json:"few,omitempty" minItems:"1" maxItems:"10"`
 		Many  []string `json:"many,omitempty" maxItems:"11"`
 		Enum  []string `json:"enum,omitempty" maxItems:"2" enum:"a,b"`
+	}
+	type reset struct {
+		Inboxes rest.Patch[[]string] `json:"inboxes,omitempty" doc:"Null: all."`
+		Few     []string             `json:"few,omitempty"`
+		Of      []leaves             `json:"of,omitempty"`
 	}
 	type once struct {
 		Leaf leaf `json:"leaf" doc:"A leaf."`
@@ -66,6 +76,10 @@ func TestThinSchemas(t *testing.T) {
 		"bounds": {thinOp[bounds](), `"zero":{"type":"integer"},"range":{"maximum":9,"type":"integer"},"most":{"default":3,"minimum":2,"type":"integer"},` +
 			`"few":{"items":{"type":"string"},"maxItems":10,"type":"array"},"many":{"items":{"type":"string"},"type":"array"},` +
 			`"enum":{"items":{"enum":["a","b"],"type":"string"},"type":"array"}},"additionalProperties":false`},
+		"null where it resets": {thinOp[reset](), `"inboxes":{"description":"Null: all.","items":{"type":"string"},"type":["array","null"]},` +
+			`"few":{"items":{"type":"string"},"type":"array"},"of":{"items":{"additionalProperties":false,"properties":{` +
+			`"more":{"items":{"type":"string"},"type":"array"},"names":{"items":{"type":"string"},"type":["array","null"]}},` +
+			`"required":["names","more"],"type":"object"},"type":"array"}},"additionalProperties":false`},
 		"one use is folded in": {thinOp[once](), `"leaf":` + strings.Replace(leafSchema, `false,`, `false,"description":"A leaf.",`, 1) +
 			`},"required":["leaf"],"additionalProperties":false`},
 		"two uses share": {thinOp[twice](), `"one":{"$ref":"#/$defs/Leaf"},"more":{"items":{"$ref":"#/$defs/Leaf"},"type":"array"}},` +

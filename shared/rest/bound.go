@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -133,8 +134,17 @@ func (r *servingRegistry) MarshalJSON() ([]byte, error) {
 	return json.Marshal(r.Map()) //nolint:wrapcheck // the document is the caller's step
 }
 
-// clean takes what a message may say to a caller: some of huma's formats append the text of a Go error.
+// clean takes what a message may say to a caller: some of huma's formats append the text of a Go error, and write the bound of an integer
+// with an exponent, rounded for the eye.
 func clean(message string) string {
+	if at := strings.LastIndexByte(message, ' '); strings.HasPrefix(message, "expected number ") && strings.Contains(message[at:], "e+") {
+		if bound, err := strconv.ParseFloat(message[at+1:], 64); err == nil {
+			return message[:at+1] + strconv.FormatFloat(bound, 'f', -1, 64)
+		}
+	}
+	if strings.HasPrefix(message, "required ") && strings.HasSuffix(message, " parameter is missing") {
+		return "this is required" // the location says where it belongs, in the caller's own terms
+	}
 	for _, prefix := range [...]string{"expected string to be ", "invalid value"} {
 		if strings.HasPrefix(message, prefix) {
 			message, _, _ = strings.Cut(message, ": ")

@@ -259,6 +259,8 @@ func TestKeysThatAreNone(t *testing.T) {
 		d := newDepot(t)
 		if w := d.send(order, keys...); w.Code != 400 || len(d.acts) != 0 || len(d.keys.keys) != 0 {
 			t.Errorf("%s: %d %s, acts %v", name, w.Code, w.Body, d.acts)
+		} else if name == "none" && !strings.Contains(w.Body.String(), `{"location":"header.Idempotency-Key","message":"this is required"}`) {
+			t.Errorf("%s: %s", name, w.Body)
 		}
 	}
 	d := newDepot(t)

@@ -105,6 +105,7 @@ func TestRefusals(t *testing.T) {
 		{name: "nested merge", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `{"slug":"a","main":{"name":"n","count":9},"main":{"name":"n"}}`, status: 400, code: "invalid", located: "body.main"},
 		{name: "missing member", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `{}`, status: 400, code: "invalid", located: "body", says: "slug"},
 		{name: "bound of a nested member", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `{"slug":"a","main":{"name":"n","count":9}}`, status: 400, code: "invalid", located: "body.main.count"},
+		{name: "bound of seven digits and more", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `{"slug":"a","main":{"name":"n","bytes":268435457}}`, status: 400, code: "invalid", located: "body.main.bytes", says: "268435456"},
 		{name: "wrong type", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `{"slug":1}`, status: 400, code: "invalid", located: "body.slug"},
 		{name: "integer as fraction text", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `{"slug":"a","main":{"name":"n","count":1.0}}`, status: 400, code: "invalid", located: "body"},
 		{name: "body not an object", method: "PUT", target: "/api/v1/parcels", token: "operator", body: `[]`, status: 400, code: "invalid", located: "body"},

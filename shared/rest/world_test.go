@@ -65,6 +65,7 @@ type getOut struct {
 type part struct {
 	Name  string `json:"name" minLength:"1"`
 	Count int    `json:"count,omitempty" maximum:"5"`
+	Bytes int64  `json:"bytes,omitempty" maximum:"268435456"`
 }
 
 type putIn struct {
