@@ -15,17 +15,23 @@ func (e Email) OwnLabels() []string {
 	return slices.DeleteFunc(slices.Clone(e.Labels), func(l string) bool { return slices.Contains(e.RuleLabels, l) })
 }
 
-// SetLabels gives the mail the labels of people and those of a reading, but for what people took off.
-func (e *Email) SetLabels(own, read []string) {
+// SetLabels gives the mail the labels of people and those of a reading, but for what people took off, and for what does not fit beside
+// theirs: rules may have made room for it by taking off one of theirs, which stays. It reports whether something did not fit.
+func (e *Email) SetLabels(own, read []string) (full bool) {
 	e.RuleLabels = nil
 	for _, l := range read {
-		if !slices.Contains(own, l) && !slices.Contains(e.Settled.Unlabeled, l) && !slices.Contains(e.RuleLabels, l) {
+		switch {
+		case slices.Contains(own, l), slices.Contains(e.Settled.Unlabeled, l), slices.Contains(e.RuleLabels, l):
+		case len(own)+len(e.RuleLabels) >= MaxLabels:
+			full = true
+		default:
 			e.RuleLabels = append(e.RuleLabels, l)
 		}
 	}
 	e.Labels = slices.Concat(own, e.RuleLabels)
 	slices.Sort(e.Labels)
 	slices.Sort(e.RuleLabels)
+	return full
 }
 
 // OwnCategory reports whether the category, or that there is none, is a person's word.

@@ -57,7 +57,8 @@ type RuleMail struct {
 	Text        string
 	Headers     []Header
 	Attachments []Attachment
-	Held        bool // the sender's doing: then nothing is told of it, taken from it or done with it
+	Off         []string // labels that people took off: rules may set them, and they take no place
+	Held        bool     // the sender's doing: then nothing is told of it, taken from it or done with it
 }
 
 // RuleOutcome is what the rules make of a mail.
@@ -198,7 +199,7 @@ func (r *readyRule) act(m RuleMail, o *RuleOutcome) []ActionStep {
 func withheld(a Action, m RuleMail, o RuleOutcome, ref RuleRef) string {
 	switch a.Type {
 	case ActAddLabel:
-		if len(o.Labels) >= MaxLabels && !slices.Contains(o.Labels, a.Value) {
+		if !slices.Contains(m.Off, a.Value) && !slices.Contains(o.Labels, a.Value) && o.labelled(m.Off) >= MaxLabels {
 			return WithheldLabels
 		}
 	case ActCategory:
@@ -228,6 +229,16 @@ func withheld(a Action, m RuleMail, o RuleOutcome, ref RuleRef) string {
 // automatic holds for mail that a machine answered with, or that goes in circles.
 func automatic(flags []string) bool {
 	return slices.Contains(flags, "loop") || slices.Contains(flags, "auto_reply") || slices.Contains(flags, "bounce")
+}
+
+// labelled counts the labels that will be there.
+func (o *RuleOutcome) labelled(off []string) (n int) {
+	for _, l := range o.Labels {
+		if !slices.Contains(off, l) {
+			n++
+		}
+	}
+	return n
 }
 
 func (o *RuleOutcome) apply(a Action, ref RuleRef) {

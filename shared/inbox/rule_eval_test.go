@@ -143,6 +143,10 @@ func TestActions(t *testing.T) {
 		full.Email.Labels = append(full.Email.Labels, fmt.Sprint("l", i))
 	}
 	full.Email.Labels = full.Email.Labels[1:]
+	spare := full // a label that was taken off takes no place
+	spare.Off = []string{"l1", "other"}
+	again := full
+	again.Off = []string{"new"}
 	flagged := func(flag string) inbox.RuleMail {
 		m := invoiceMail()
 		m.Email.Flags = []string{flag}
@@ -176,6 +180,8 @@ func TestActions(t *testing.T) {
 		"told of before":         {told, []inbox.Rule{rule("rule_a", false, all[6])}, "[old]   false [] []", "[ran_before]"},
 		"told by an old version": {told, []inbox.Rule{{ID: "rule_a", Enabled: true, Conditions: yes, Actions: all[6:], Version: 2}}, "[old]   false [] [erp]", "[]"},
 		"one webhook, once":      {invoiceMail(), []inbox.Rule{rule("rule_a", false, all[6]), rule("rule_b", false, all[6])}, "[old]   false [] [erp]", "[]"},
+		"full but for one off":   {spare, []inbox.Rule{rule("rule_a", false, all[0])}, "51", "[]"},
+		"full, and it is off":    {again, []inbox.Rule{rule("rule_a", false, all[0])}, "51", "[]"},
 		"labels are full":        {full, []inbox.Rule{rule("rule_a", false, all[0])}, "full", "[labels_full]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,6 +196,9 @@ func TestActions(t *testing.T) {
 			got := fmt.Sprintf("%v %s %s %v %v %v", o.Labels, o.Category, o.HeldBy.Rule, o.Handled, wishes, hooks)
 			if o.LabelsFull && len(o.Labels) == inbox.MaxLabels {
 				got = "full"
+			}
+			if len(o.Labels) > inbox.MaxLabels {
+				got = fmt.Sprint(len(o.Labels))
 			}
 			last := o.Steps[len(o.Steps)-1]
 			var withheld []string

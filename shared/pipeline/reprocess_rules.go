@@ -62,7 +62,7 @@ func (g *rereading) outcome(now, next inbox.Email, labels []string) inbox.RuleOu
 		seen.Category = now.Category
 	}
 	return g.rules.Run(inbox.RuleMail{
-		Email: seen, Text: body.Text, Headers: body.Headers, Attachments: files, Held: g.held(now) != "",
+		Email: seen, Text: body.Text, Headers: body.Headers, Attachments: files, Off: now.Settled.Unlabeled, Held: g.held(now) != "",
 	}, false)
 }
 
@@ -93,8 +93,7 @@ func (g *rereading) byRules(now inbox.Email, next *inbox.Email) (held string, fu
 			held = inbox.HeldByRule
 		}
 	}
-	next.SetLabels(own, read)
-	return held, full
+	return held, next.SetLabels(own, read) || full
 }
 
 // apply takes over the rest of what rules make of a mail. Whom they want told is told of this reading alone, and only when its job says

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -199,6 +200,56 @@ func TestSecondReadingOffAndOn(t *testing.T) {
 	s.patch(id, inbox.EmailPatch{AddLabels: []string{"rule"}})
 	if e := s.email(id); len(e.Settled.Unlabeled) > 0 || len(e.RuleLabels) > 0 {
 		t.Errorf("settled %+v, by rules %v", e.Settled, e.RuleLabels)
+	}
+}
+
+// Labels end at their bound, whoever sets them; those that people took off take no place of others.
+func TestSecondReadingOfManyLabels(t *testing.T) {
+	label := func(kind string, value string) inbox.Action { return inbox.Action{Type: kind, Value: value} }
+	names := func(prefix string, n int) (list []string) {
+		for i := range n {
+			list = append(list, fmt.Sprintf("%s%02d", prefix, i))
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		first, patch inbox.EmailPatch // before rules, and after a reading by them
+		rules, own   int              // labels in the end
+		full         bool
+	}{
+		"room by a label of a person, which stays": {
+			first: inbox.EmailPatch{AddLabels: append(names("mine", inbox.MaxLabels-1), "swap")}, own: inbox.MaxLabels, full: true,
+		},
+		"as many as there is room": {first: inbox.EmailPatch{AddLabels: names("mine", inbox.MaxLabels-20)}, own: inbox.MaxLabels - 20, rules: 20, full: true},
+		"some taken off": {
+			patch: inbox.EmailPatch{RemoveLabels: names("a", 10)}, rules: inbox.MaxLabels - 10,
+		},
+		"some taken off, and as many set": {
+			first: inbox.EmailPatch{AddLabels: names("mine", 10)}, patch: inbox.EmailPatch{RemoveLabels: names("a", 10)}, own: 10, rules: inbox.MaxLabels - 10,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSecond(t)
+			id := s.receive(ruledMail).ID
+			s.patch(id, c.first)
+			s.rule("swap", "Total", label(inbox.ActRemoveLabel, "swap"))
+			for i, chunk := range slices.Collect(slices.Chunk(names("a", inbox.MaxLabels), inbox.MaxActions)) {
+				var actions []inbox.Action
+				for _, l := range chunk {
+					actions = append(actions, label(inbox.ActAddLabel, l))
+				}
+				s.rule(fmt.Sprint("r", i), "Total", actions...)
+			}
+			s.again(id)
+			s.patch(id, c.patch)
+			for range 2 {
+				s.again(id)
+				e := s.email(id)
+				if len(e.RuleLabels) != c.rules || len(e.OwnLabels()) != c.own || slices.ContainsFunc(e.Warnings, func(w inbox.Warning) bool { return w.Code == "labels_full" }) != c.full {
+					t.Errorf("by rules %v, own %v, warnings %v", e.RuleLabels, e.OwnLabels(), e.Warnings)
+				}
+			}
+		})
 	}
 }
 
