@@ -53,8 +53,8 @@ type WorkRow struct {
 
 // WaitStore counts, across all instances, who waits for mail.
 type WaitStore interface {
-	// BeginWait takes one of s.PerGrant places of the grant and one of s.All: ErrNoPlace when either has none left. A place that
-	// is not given back is free again at s.Until.
+	// BeginWait takes one of s.PerGrant places of the grant and one of those of s.All that the organization can have (see Reach):
+	// ErrNoPlace when either has none left. A place that is not given back is free again at s.Until.
 	BeginWait(ctx context.Context, s WaitSlot) (WaitPlace, error)
 	// EndWait gives it back. Repeating it is fine.
 	EndWait(ctx context.Context, p WaitPlace) error
@@ -62,11 +62,15 @@ type WaitStore interface {
 
 // WaitSlot asks for a place.
 type WaitSlot struct {
+	Organization  string
 	Grant         string
 	PerGrant, All int
 	Until         time.Time
 	Ticket        uint64 // random: whose place it is
 }
+
+// Reach is how many of all places one organization can have: whoever makes many keys leaves a fifth to others.
+func (s WaitSlot) Reach() int { return s.All - s.All/5 }
 
 // WaitPlace is what was taken.
 type WaitPlace struct {

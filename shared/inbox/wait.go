@@ -157,7 +157,8 @@ func (s *Waits) begin(ctx context.Context, a Actor, timeout time.Duration) (func
 	end, err := s.d.beginWait(ctx, a, timeout)
 	if errors.Is(err, ErrNoPlace) {
 		e := apperr.New(apperr.RateLimited, "too_many_waits",
-			fmt.Sprintf("As many calls wait as may: %d for one grant, and %d in all.", WaitsOfGrant, s.d.MaxWaits),
+			fmt.Sprintf("As many calls wait as may: %d for one grant, %d for one organization, and %d in all.",
+				WaitsOfGrant, WaitSlot{All: s.d.MaxWaits}.Reach(), s.d.MaxWaits),
 			fmt.Sprintf("Repeat the call in %d seconds, or end another wait first.", waitBusyFor/time.Second),
 			"Call with timeout_s 0 to look once without waiting.")
 		e.RetryAfter = waitBusyFor
@@ -174,7 +175,7 @@ func (d Deps) beginWait(ctx context.Context, a Actor, timeout time.Duration) (en
 		return nil, fmt.Errorf("ticket of a wait: %w", err)
 	}
 	place, err := d.Waiting.BeginWait(ctx, WaitSlot{
-		Grant: a.grant(), PerGrant: WaitsOfGrant, All: d.MaxWaits, Until: d.now().Add(timeout + waitGrace),
+		Organization: a.Organization, Grant: a.grant(), PerGrant: WaitsOfGrant, All: d.MaxWaits, Until: d.now().Add(timeout + waitGrace),
 		Ticket: binary.BigEndian.Uint64(ticket[:])>>1 | 1, // never 0, and within what every engine counts
 	})
 	if err != nil {

@@ -234,6 +234,36 @@ func TestWaitPlaces(t *testing.T) {
 	}
 }
 
+// One organization with however many grants never has all places, and what it leaves another finds.
+func TestWaitPlacesOfOrganizations(t *testing.T) {
+	w := newWorld(t)
+	ticket := uint64(0)
+	take := func(org string, all int) (n int, places []inbox.WaitPlace) {
+		for range 4 * all {
+			ticket += 0x301
+			p, err := w.store.BeginWait(t.Context(), inbox.WaitSlot{
+				Organization: org, Grant: fmt.Sprint(org, ticket), PerGrant: 2, All: all, Until: w.now().Add(time.Minute), Ticket: ticket | 1,
+			})
+			if err == nil {
+				n, places = n+1, append(places, p)
+			} else if !errors.Is(err, inbox.ErrNoPlace) {
+				t.Fatal(err)
+			}
+		}
+		return n, places
+	}
+	for all, want := range map[int]int{1: 1, 4: 4, 5: 4, 10: 8, 12: 10} {
+		n, places := take(acme().Organization, all)
+		others, more := take(globex().Organization, all)
+		if n != want || others != all-want {
+			t.Errorf("of %d: %d, want %d, and %d for another, want the rest", all, n, want, others)
+		}
+		for _, p := range append(places, more...) {
+			w.must(w.store.EndWait(t.Context(), p))
+		}
+	}
+}
+
 // A place of an instance that died is free once the wait would be over.
 func TestWaitPlaceOfTheDead(t *testing.T) {
 	w := newWorld(t)

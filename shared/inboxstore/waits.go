@@ -3,6 +3,7 @@ package inboxstore
 import (
 	"context"
 	"errors"
+	"hash/fnv"
 	"strconv"
 
 	"github.com/buzon-mail/buzon/shared/inbox"
@@ -29,10 +30,11 @@ func (s *Store) BeginWait(ctx context.Context, slot inbox.WaitSlot) (inbox.WaitP
 	if slot.PerGrant < 1 || slot.All < 1 {
 		return inbox.WaitPlace{}, inbox.ErrNoPlace
 	}
-	start := int(slot.Ticket>>8) % slot.All
+	reach := slot.Reach()
+	first, start := firstPlace(slot), int(slot.Ticket>>8)%reach
 	own, among := 0, 0
-	for range slot.PerGrant + min(slot.All, maxProbes) {
-		place := inbox.WaitPlace{Grant: slot.Grant, Own: own, Among: (start + among) % slot.All, Ticket: slot.Ticket}
+	for range slot.PerGrant + min(reach, maxProbes) {
+		place := inbox.WaitPlace{Grant: slot.Grant, Own: own, Among: (first + (start+among)%reach) % slot.All, Ticket: slot.Ticket}
 		var b batch
 		b.take(waitKey(slot.Grant, place.Own), slot)
 		b.take(waitAllKey(place.Among), slot)
@@ -48,11 +50,19 @@ func (s *Store) BeginWait(ctx context.Context, slot inbox.WaitSlot) (inbox.WaitP
 		default:
 			return inbox.WaitPlace{}, failed("begin a wait", err)
 		}
-		if own == slot.PerGrant || among == min(slot.All, maxProbes) {
+		if own == slot.PerGrant || among == min(reach, maxProbes) {
 			break
 		}
 	}
 	return inbox.WaitPlace{}, inbox.ErrNoPlace
+}
+
+// firstPlace is where the places of an organization begin. Those of two begin apart, but for one pair in as many as there are places, so
+// what one can't reach another can; a row that counts an organization's would cost each wait a write more.
+func firstPlace(slot inbox.WaitSlot) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(slot.Organization)) // it never fails
+	return int(h.Sum32() % uint32(slot.All))  //nolint:gosec // All is at least 1, and far below
 }
 
 func (b *batch) take(k store.Key, slot inbox.WaitSlot) {
