@@ -38,6 +38,7 @@ var libraries = map[string]library{
 	"golang.org/x/net/html":                      {[]string{"mail", "testkit"}, "hostile HTML is read in one place; the robot reads our own pages"},
 	"golang.org/x/net/html/atom":                 {nil, "html is used for its tokenizer only: its parser is not linear"},
 	"golang.org/x/net/idna":                      {[]string{"mail", "smtpd", "inbox"}, "domains have one spelling where they are compared"},
+	"golang.org/x/net/netutil":                   {[]string{"app"}, "a listener that counts its connections; in the module that is there anyway, BSD"},
 	"golang.org/x/text":                          {[]string{"mail"}, "charsets end where a mail is read"},
 	"golang.org/x/sync":                          {[]string{"pipeline", "mailauth", "webhook"}, "the worker bounds what it holds in memory, and what it sends at once; DNS is waited for by few"},
 	"github.com/oklog/ulid":                      {[]string{"pipeline"}, "ids that mails get at the door"},

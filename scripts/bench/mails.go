@@ -54,7 +54,7 @@ func mails(ctx context.Context, o options) error {
 }
 
 func mailsASecond(ctx context.Context, binary, folder string) (float64, error) {
-	cmd := exec.CommandContext(ctx, binary, "-test.run=^$", "-test.bench=AcceptToProcessed/unsynced", "-test.benchtime="+strconv.Itoa(batch)+"x", "-test.cpu=1")
+	cmd := exec.CommandContext(ctx, binary, "-test.run=^$", "-test.bench=AcceptToProcessed/unsynced$", "-test.benchtime="+strconv.Itoa(batch)+"x", "-test.cpu=1")
 	cmd.Dir, cmd.Env = filepath.Join(root, "shared", "pipeline"), append(os.Environ(), "TMPDIR="+folder)
 	text, err := cmd.CombinedOutput()
 	if err != nil {

@@ -2,8 +2,11 @@ package inbox
 
 import "time"
 
-// MaxEmailBytes is how large an email may be.
-const MaxEmailBytes = 25 << 20
+// MaxEmailBytes is how large an email may be; a workspace may say less, down to MinEmailBytes: below that ordinary mail would be refused.
+const (
+	MaxEmailBytes = 25 << 20
+	MinEmailBytes = 64 << 10
+)
 
 // Status is where a mail is in its life. It only moves forward, but for a new run of the pipeline that was asked for.
 type Status string
@@ -97,6 +100,11 @@ type Email struct {
 	Rules      []RuleRef      `json:"rules,omitempty"`      // those that matched it, in their order
 	CategoryBy RuleRef        `json:"category_by,omitzero"` // the rule that set the category; zero: none
 	Notify     []Notification `json:"notify,omitempty"`     // webhooks that rules want told of it
+
+	// RuleLabels and RuleHandled are what a reading set and nobody has changed since: the next reading may take it back.
+	RuleLabels  []string `json:"rule_labels,omitempty"`
+	RuleHandled bool     `json:"rule_handled,omitempty"`
+	Settled     Settled  `json:"settled,omitzero"`
 
 	// RawOwn: no other mail has this RawKey, or ever will. Of others a row names who has.
 	RawOwn bool `json:"raw_own,omitempty"`

@@ -30,7 +30,7 @@ func (s *Emails) Update(ctx context.Context, a Actor, id string, p EmailPatch) (
 		if p.IfVersion != 0 && p.IfVersion != e.Version {
 			return staleVersion(e.Version, "emails_get")
 		}
-		return p.apply(e, s.d.now())
+		return p.Apply(e, s.d.now())
 	})
 }
 
@@ -56,8 +56,8 @@ func (p EmailPatch) check() error {
 	return p.checkLease()
 }
 
-// apply removes before it adds: a label that stands in both lists is there afterwards.
-func (p EmailPatch) apply(e *Email, now time.Time) error {
+// Apply removes before it adds: a label that stands in both lists is there afterwards.
+func (p EmailPatch) Apply(e *Email, now time.Time) error {
 	labels := slices.DeleteFunc(slices.Clone(e.Labels), func(l string) bool { return slices.Contains(p.RemoveLabels, l) })
 	for _, l := range p.AddLabels {
 		if !slices.Contains(labels, l) {
@@ -76,11 +76,9 @@ func (p EmailPatch) apply(e *Email, now time.Time) error {
 		handled = now
 	}
 	category := p.Category.or(e.Category)
+	p.settle(e) // also what shows no difference: whoever says that a label is to be there means it for the next reading too
 	if slices.Equal(labels, e.Labels) && handled.Equal(e.HandledAt) && category == e.Category {
 		return nil
-	}
-	if category != e.Category {
-		e.CategoryBy = RuleRef{}
 	}
 	e.Labels, e.HandledAt, e.Category = labels, handled, category
 	e.UpdatedAt, e.Version = now, e.Version+1

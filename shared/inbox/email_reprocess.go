@@ -15,10 +15,31 @@ const KindReprocess = "emails_reprocess"
 const (
 	StageContent = "content" // what the parser makes of the raw bytes
 	StageSenders = "senders" // who sent it, how far to believe it, whether to hold it back
+	StageRules   = "rules"   // labels, category, handled mark and quarantine by the rules of now, and what these want extracted
+	// StageExtraction renews what was extracted, and extracts what the inbox and the rules want.
+	StageExtraction = "extraction"
 )
 
 // ReprocessStages lists them in their order.
-func ReprocessStages() []string { return []string{StageContent, StageSenders} }
+func ReprocessStages() []string {
+	return []string{StageContent, StageSenders, StageRules, StageExtraction}
+}
+
+// Reread is what a second reading found.
+type Reread struct {
+	Processed
+	MessageKey string // as of Mails.Finish
+	Content    bool   // body and attachments are to be replaced
+	// Extractions may replace what was extracted before, each under its mail and template.
+	Extractions []Extraction
+}
+
+// Remade is what a second reading makes of the mail as it is by then.
+type Remade struct {
+	Email       Email
+	Extractions []Extraction // those of the Reread that are to be stored
+	Result      any          // of the job
+}
 
 // ReprocessParams is what a reprocess was asked for, and what its job keeps.
 type ReprocessParams struct {
@@ -34,7 +55,7 @@ func (p ReprocessParams) normal() (ReprocessParams, error) {
 	}
 	for _, s := range p.Stages {
 		if !slices.Contains(all, s) {
-			return p, invalid("body.stages", "content or senders")
+			return p, invalid("body.stages", "content, senders, rules or extraction")
 		}
 	}
 	p.Stages = slices.DeleteFunc(slices.Clone(all), func(s string) bool { return !slices.Contains(p.Stages, s) })

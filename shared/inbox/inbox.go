@@ -19,11 +19,20 @@ type Workspace struct {
 	Organization string    `json:"organization"`
 	Slug         string    `json:"slug"` // natural key within the organization
 	Name         string    `json:"name"`
-	Retention    int       `json:"retention_days,omitempty"` // of inboxes that are made there and name none; 0: kept
-	Timezone     string    `json:"timezone,omitempty"`       // name in the IANA database, for people; empty: UTC
+	Retention    int       `json:"retention_days,omitempty"`    // of inboxes that are made there and name none; 0: kept
+	Timezone     string    `json:"timezone,omitempty"`          // name in the IANA database, for people; empty: UTC
+	MaxBytes     int64     `json:"max_message_bytes,omitempty"` // of a mail to its inboxes; 0: MaxEmailBytes, and what a transport takes
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at,omitzero"`
 	Version      uint64    `json:"version,omitempty"` // moved by operations only
+}
+
+// EmailBytes is how large a mail to the workspace's inboxes may be.
+func (w Workspace) EmailBytes() int64 {
+	if w.MaxBytes == 0 {
+		return MaxEmailBytes
+	}
+	return w.MaxBytes
 }
 
 // Role is what a person may do: viewer < operator < admin < owner.

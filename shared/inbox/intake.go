@@ -42,7 +42,12 @@ type Recipient struct {
 	SenderPolicy SenderPolicy // see Policy
 	OnUnlisted   OnUnlisted
 	Door         string // of the Delivery
+	// MaxBytes of a mail to it; 0: what the transport takes. It is the workspace's, read with each look-up, and stored nowhere else.
+	MaxBytes int64 `json:"-"`
 }
+
+// TooLarge reports whether a mail is larger than the recipient takes.
+func (r Recipient) TooLarge(size int64) bool { return r.MaxBytes > 0 && size > r.MaxBytes }
 
 // Intake is one accepted mail before anything was read of it: the outbox row that is stored before 250 is said.
 type Intake struct {
@@ -85,8 +90,8 @@ type Delivery struct {
 	Organization string `json:"organization"`
 	Workspace    string `json:"workspace"`
 	Inbox        string `json:"inbox"`
-	// Door is why the envelope's sender would have been refused, by a transport that can refuse nobody: HeldBlocked or
-	// HeldUnlisted; the mail is quarantined for it.
+	// Door is why the mail would have been refused, by a transport that can't refuse it for this recipient: HeldBlocked or HeldUnlisted
+	// for the envelope's sender, HeldTooLarge; the mail is quarantined for it.
 	Door string `json:"door,omitempty"`
 }
 

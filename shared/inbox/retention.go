@@ -13,6 +13,9 @@ const (
 	DueEmail DueKind = "email" // a deleted mail whose time is over
 	DueInbox DueKind = "inbox" // a look at an inbox: is mail of it too old, or was it deleted long enough ago?
 	DueTrash DueKind = "trash" // what is left of what was purged
+	// DueImport is trash of an imported mail that is being accepted: other runs have the bytes under the same key, and trash they are only
+	// when the outbox row of none of them followed. A kind of its own, so that a version that does not know that removes nothing.
+	DueImport DueKind = "import"
 )
 
 // Due is one thing that retention has to do at a time.
@@ -41,7 +44,8 @@ type Trash struct {
 	Blobs       []string `json:"blobs,omitempty"`
 	Attachments []string `json:"attachments,omitempty"` // ids
 	Extractions []string `json:"extractions,omitempty"` // sort keys of their rows, which did not fit into the transaction of the purge
-	// Search is the id of a mail that may have left blobs which no row named: of one that could not be read, or was in work.
+	// Search is the id of a mail that may have left blobs which no row named: it was in work, could not be read, or was read again by
+	// a run that died or that found fewer files than the one before.
 	Search string `json:"search,omitempty"`
 	// Intake: it is a mail that is being accepted, and trash only when its outbox row never follows. Raw is the row of its bytes.
 	Intake bool   `json:"intake,omitempty"`

@@ -127,6 +127,7 @@ func (s *Rules) trialMail(ctx context.Context, a Actor, t RuleTrial) (m RuleMail
 // asArrived takes off a mail what rules have made of it.
 func asArrived(e Email) Email {
 	e.Rules, e.Notify = nil, nil
+	e.Labels, e.RuleLabels = e.OwnLabels(), nil
 	if e.CategoryBy != (RuleRef{}) {
 		e.Category, e.CategoryBy = "", RuleRef{}
 	}

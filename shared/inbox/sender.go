@@ -195,4 +195,5 @@ const (
 	HeldUnlisted        = "sender_unlisted"
 	HeldUnauthenticated = "sender_unauthenticated" // an entry names the sender, but its terms are not met
 	HeldVirus           = "virus"                  // the transport's scanner found one
+	HeldTooLarge        = "too_large"              // for its workspace, and its transport could not refuse it
 )

@@ -206,9 +206,11 @@ func (s *Inboxes) create(ctx context.Context, a Actor, p InboxPatch) (Inbox, err
 		in.State = p.State.Value
 	}
 	if !p.Retention.Present {
-		if in.Retention, err = s.d.defaultRetention(ctx, a); err != nil {
+		w, err := s.d.settings(ctx, a)
+		if err != nil {
 			return Inbox{}, err
 		}
+		in.Retention = w.Retention
 	}
 	act, err := s.d.act(a)
 	if err != nil {

@@ -30,6 +30,7 @@ type Usage struct {
 	Counts UsageCounts
 	Rate   *RateState // nil: calls are not limited
 	Waits  int        // that may wait for mail at once, of all grants
+	Bytes  int64      // of one mail
 }
 
 // Usages are the operations on usage.
@@ -49,6 +50,11 @@ func (s *Usages) Get(ctx context.Context, a Actor, month string) (Usage, error) 
 	if u.Counts, err = s.d.Usage.Usage(ctx, a.Workspace, month); err != nil {
 		return Usage{}, fmt.Errorf("usage of %s: %w", a.Workspace, err)
 	}
+	w, err := s.d.settings(ctx, a)
+	if err != nil {
+		return Usage{}, err
+	}
+	u.Bytes = w.EmailBytes()
 	if s.d.Rates != nil {
 		if state, limited := s.d.Rates.Rate(ctx, a.grant()); limited {
 			u.Rate = &state

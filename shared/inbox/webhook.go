@@ -113,6 +113,7 @@ type WebhookDelivery struct {
 	Event     string         `json:"event"`
 	Type      EventType      `json:"type"`
 	Email     string         `json:"email,omitempty"`
+	Inbox     string         `json:"inbox,omitempty"` // that the event is about; of older ones it is not known
 	Status    DeliveryStatus `json:"status"`
 	Reason    string         `json:"reason,omitempty"`    // why it is dead
 	Attempt   int            `json:"attempt"`             // how many were made
@@ -166,7 +167,7 @@ func (d *WebhookDelivery) Retry(job string, now time.Time) {
 func NewDelivery(e Event, webhook string, now time.Time) WebhookDelivery {
 	now = now.UTC().Truncate(time.Millisecond)
 	return WebhookDelivery{
-		ID: timedID("delivery", e.At, e.ID, webhook), Workspace: e.Workspace, Webhook: webhook, Event: e.ID, Type: e.Type, Email: e.Email,
+		ID: timedID("delivery", e.At, e.ID, webhook), Workspace: e.Workspace, Webhook: webhook, Event: e.ID, Type: e.Type, Email: e.Email, Inbox: e.Inbox,
 		Status: DeliveryPending, NextAt: now, CreatedAt: now, UpdatedAt: now,
 	}
 }

@@ -15,6 +15,7 @@ type WorkspacePatch struct {
 	Name      Field[string] // null, and on creation: the slug
 	Retention Field[int]    // days, of inboxes that are made from now on and name none; null: kept
 	Timezone  Field[string] // null: UTC
+	MaxBytes  Field[int64]  // of a mail; null: MaxEmailBytes
 	IfVersion uint64        // 0: whatever it is
 }
 
@@ -29,6 +30,9 @@ func (p WorkspacePatch) check() error {
 	}
 	if r := p.Retention; r.Present && !r.Null && (r.Value < 1 || r.Value > maxRetention) {
 		return invalid("body.retention_days", fmt.Sprintf("1 to %d, or null to keep mail", maxRetention))
+	}
+	if m := p.MaxBytes; m.Present && !m.Null && (m.Value < MinEmailBytes || m.Value > MaxEmailBytes) {
+		return invalid("body.max_message_bytes", fmt.Sprintf("%d to %d, or null for the most", MinEmailBytes, MaxEmailBytes))
 	}
 	if z := p.Timezone; z.Present && !z.Null && !zoneShaped(z.Value) {
 		return invalid("body.timezone", "a name of the IANA time zone database", "Send a name such as Europe/Madrid.")
@@ -55,7 +59,7 @@ func (p WorkspacePatch) apply(a Actor, w *Workspace, id string, d Deps) error {
 	if next.Name = p.Name.or(w.Name); next.Name == "" {
 		next.Name = p.Slug
 	}
-	next.Retention, next.Timezone = p.Retention.or(w.Retention), p.Timezone.or(w.Timezone)
+	next.Retention, next.Timezone, next.MaxBytes = p.Retention.or(w.Retention), p.Timezone.or(w.Timezone), p.MaxBytes.or(w.MaxBytes)
 	if next == *w {
 		return nil
 	}

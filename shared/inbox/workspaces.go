@@ -53,16 +53,16 @@ func (s *Workspaces) List(ctx context.Context, a Actor, all []WorkspaceRow, p Pa
 	return rows[:limit], next, err
 }
 
-// defaultRetention is that of a new inbox of the caller's workspace.
-func (d Deps) defaultRetention(ctx context.Context, a Actor) (int, error) {
+// settings is the caller's workspace as it is now; a zero one when it is gone.
+func (d Deps) settings(ctx context.Context, a Actor) (Workspace, error) {
 	all, err := d.Organizations.Workspaces(ctx, a.Organization)
 	if err != nil {
-		return 0, fmt.Errorf("workspaces of %s: %w", a.Organization, err)
+		return Workspace{}, fmt.Errorf("workspaces of %s: %w", a.Organization, err)
 	}
 	for _, w := range all {
 		if w.ID == a.Workspace {
-			return w.Retention, nil
+			return w, nil
 		}
 	}
-	return 0, nil
+	return Workspace{}, nil
 }

@@ -112,7 +112,7 @@ func limits(o Options) any {
 		},
 		"texts": map[string]any{"max_chars_default": inbox.DefaultChars, "max_chars_max": inbox.MaxChars},
 		"emails": map[string]any{
-			"bytes": inbox.MaxEmailBytes, "labels": inbox.MaxLabels,
+			"bytes": inbox.MaxEmailBytes, "workspace_bytes_min": inbox.MinEmailBytes, "labels": inbox.MaxLabels,
 		},
 		"claims":  map[string]any{"emails": inbox.MaxClaim, "lease_seconds": inbox.MaxLease / time.Second},
 		"waits":   map[string]any{"seconds": inbox.MaxWait / time.Second, "at_once_per_grant": inbox.WaitsOfGrant},

@@ -118,18 +118,18 @@ func (o *operations) deliveries() []op.Operation {
 		rest.Define(op.Spec{
 			Name: "webhook_deliveries_list", Method: http.MethodGet, Path: "/webhook-deliveries",
 			Title: "List deliveries", Description: "What was sent to webhooks in the last 30 days, newest events first.",
-			Scope: scopeWebhooksRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Scope: scopeWebhooksRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 		}, o.deliveriesList),
 		rest.Define(op.Spec{
 			Name: "webhook_deliveries_get", Method: http.MethodGet, Path: "/webhook-deliveries/{id}",
 			Title: "Get a delivery", Description: "One delivery with its last 20 attempts and the start of what the receiver answered.",
-			Scope: scopeWebhooksRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Scope: scopeWebhooksRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.deliveriesGet),
 		rest.DefineDestructive(op.Spec{
 			Name: inbox.KindDeliveryRetry, Method: http.MethodPost, Path: "/webhook-deliveries/{id}/retry",
 			Title: "Send a delivery again", Description: "Starts a job that sends a delivery again at once, under the same webhook-id. A person confirms.",
-			Scope: scopeWebhooksSend, Role: op.Operator, Effect: op.Destructive, Outward: true, Job: true,
+			Scope: scopeWebhooksSend, Role: op.Operator, Effect: op.Destructive, Confines: true, Outward: true, Job: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.deliveriesAskRetry, o.deliveriesRetry),
 	}

@@ -34,7 +34,7 @@ func (o *operations) forwards() []op.Operation {
 			Title: "Forward an email to members",
 			Description: "Starts a job that mails an email, original attached, to members of the organization from its inbox's address. A person " +
 				"confirms. Automatic, quarantined and blocked mail is refused.",
-			Scope: scopeEmailsSend, Role: op.Operator, Effect: op.Destructive, Outward: true, Job: true,
+			Scope: scopeEmailsSend, Role: op.Operator, Effect: op.Destructive, Confines: true, Outward: true, Job: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.TooLarge},
 		}, o.emailsAskForward, o.emailsForward),
 	}

@@ -12,7 +12,7 @@ import (
 
 // Reprocess is the body of emails_reprocess.
 type Reprocess struct {
-	Stages []string `json:"stages,omitempty" enum:"content,senders" maxItems:"2" doc:"What to renew; left out: all." tool:"-"`
+	Stages []string `json:"stages,omitempty" enum:"content,senders,rules,extraction" maxItems:"4" doc:"What to renew; left out: all." tool:"-"`
 	Notify bool     `json:"notify,omitempty" doc:"Tell webhooks of the email again." tool:"Tell webhooks again."`
 }
 
@@ -34,9 +34,9 @@ func (o *operations) emailJobs() []op.Operation {
 		rest.DefineDestructive(op.Spec{
 			Name: inbox.KindReprocess, Method: http.MethodPost, Path: "/emails/{id}/reprocess",
 			Title: "Read an email again",
-			Description: "Starts a job that reads an email's raw bytes again and says what changed. Labels, handled and release stay. A person " +
+			Description: "Starts a job that reads an email's raw bytes again and says what changed. What people decided stays. A person " +
 				"confirms. Follow it with jobs_get.",
-			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Outward: true, Job: true,
+			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Confines: true, Outward: true, Job: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.emailsAskReprocess, o.emailsReprocess),
 	}

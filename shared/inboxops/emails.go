@@ -109,7 +109,7 @@ func (o *operations) emails() []op.Operation {
 			Title: "Release an email from quarantine",
 			Description: "Takes an email out of quarantine; its trust stays. A person confirms. To let a sender in for good: " +
 				"allowed_senders_upsert.",
-			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Confines: true, Idempotent: true,
+			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Destructive, Confines: true, Outward: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.emailsAskRelease, o.emailsRelease),
 		rest.DefineDestructive(op.Spec{

@@ -58,6 +58,15 @@ func Fence(d inbox.Deps) inbox.Deps {
 	if d.Audit != nil {
 		d.Audit = fencedAudit{d.Audit}
 	}
+	if d.Jobs != nil {
+		d.Jobs = fencedJobs{d.Jobs}
+	}
+	if d.Rules != nil {
+		d.Rules = fencedRules{d.Rules}
+	}
+	if d.Deliveries != nil {
+		d.Deliveries = fencedDeliveries{d.Deliveries}
+	}
 	return d
 }
 

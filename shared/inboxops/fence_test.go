@@ -1,13 +1,16 @@
 package inboxops_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/inboxops"
@@ -20,12 +23,12 @@ var unfenced = map[string]string{
 	"Keys": "its operations refuse confined callers, but for the caller's own", "SignIns": "holds nothing of an inbox", "SecretPages": "holds nothing of an inbox",
 	"Blobs": "read by the key of a row that was found", "Downloads": "made for a row that was found", "Cursors": "holds nothing",
 	"Waiting": "holds places to wait, no mail", "Usage": "its operation refuses confined callers", "Rates": "of a grant",
-	"Webhooks": "its operations refuse confined callers", "Deliveries": "its operations refuse confined callers",
+	"Webhooks":       "its operations refuse confined callers, but for the retry of a delivery that was found",
 	"WebhookSecrets": "holds nothing", "Receivers": "holds nothing",
-	"Rules": "its operations refuse confined callers", "Templates": "the workspace's; its operations refuse confined callers",
-	"Extractions": "read of a mail that was found; its operations refuse confined callers", "People": "members; its operation refuses confined callers",
+	"Templates":   "the workspace's; its operations refuse confined callers",
+	"Extractions": "read of a mail that was found; its operations refuse confined callers", "People": "members, for the receivers of a mail that was found",
 	"Uploads": "its operations refuse confined callers", "Puts": "holds nothing of an inbox",
-	"Jobs": "its operations refuse confined callers", "JobQueue": "holds ids of jobs", "Rand": "holds nothing",
+	"JobQueue": "holds ids of jobs", "Rand": "holds nothing",
 }
 
 // TestEveryStoreIsFenced: a store that is new stays outside of the fence only when somebody said why.
@@ -85,12 +88,22 @@ func newConfinement(t *testing.T) *confinement {
 		entry := w.data("acme", "PUT", "/inboxes/"+slug+"/allowed-senders", `{"kind":"domain","value":"`+slug+`.test"}`, 201)
 		return id, append(ids, entry["id"].(string))
 	}
-	w.in, w.own = fill("mine")
-	w.out, w.far = fill("theirs")
+	hook := w.data("acme", "PUT", "/webhooks", hookBody, 201)["id"].(string)
+	fillMore := func(slug, creator string) (id string, ids []string) {
+		id, ids = fill(slug)
+		ids = append(ids, w.data("acme", "PUT", "/rules", `{"slug":"rule-`+slug+`","inbox":"`+slug+`","enabled":true,"conditions":[{"field":"size","op":"at_least","value":"0"}],`+
+			`"actions":[{"type":"add_label","value":"label-`+slug+`"}]}`, 201)["id"].(string))
+		return id, append(ids, w.deliveryOf(wsA, hook, id), w.jobOf(wsA, creator))
+	}
+	w.in, w.own = fillMore("mine", "key_1")
+	w.out, w.far = fillMore("theirs", "key_2")
+	// Of no inbox, or of nobody's key: out of reach too. Of the whole workspace: a rule that judges both.
+	w.far = append(w.far, w.deliveryOf(wsA, hook, ""), w.jobOf(wsA, ""))
+	w.data("acme", "PUT", "/rules", `{"slug":"rule-both","enabled":true,"conditions":[{"field":"size","op":"at_least","value":"0"}],"actions":[{"type":"add_label","value":"both"}]}`, 201)
 	c := *w.callers["acme"]
 	c.Within, c.Own, c.Key, c.Person, c.Grant = []string{w.in}, op.NoRole, "key_1", false, "key_1"
 	w.callers["fenced"] = &c
-	w.marks = append(slices.Clone(w.far), "theirs")
+	w.marks = append(slices.Clone(w.far), "theirs") // rule and label too
 	return w
 }
 
@@ -112,6 +125,16 @@ func (w *confinement) bodies(name string) []string {
 		return []string{`{"inbox":"theirs"}`, `{"inbox":"` + w.out + `","limit":10}`, `{"inbox":"mine","limit":10}`}
 	case "emails_wait":
 		return []string{`{"inbox":"theirs","timeout_s":0}`, `{"inbox":"` + w.out + `","timeout_s":0}`, `{"inbox":"mine","timeout_s":0}`}
+	case "emails_forward":
+		return []string{`{"to":["ana@acme.test"]}`}
+	case "emails_reprocess":
+		return []string{``, `{"stages":["rules"],"notify":true}`}
+	case "rules_test":
+		out := []string{`{"sample":{"inbox":"theirs"}}`, `{"sample":{"inbox":"mine"}}`, `{"email_id":"` + w.own[1] + `","rule":{"inbox":"theirs","conditions":[{"field":"size","op":"at_least","value":"0"}],"actions":[]}}`}
+		for _, id := range slices.Concat(w.own, w.far) {
+			out = append(out, `{"email_id":"`+id+`"}`)
+		}
+		return out
 	case "emails_update":
 		return []string{`{"add_labels":["x"],"handled":true}`}
 	}
@@ -134,6 +157,16 @@ func (w *confinement) queries(name string) []string {
 		return out
 	case "threads_list":
 		return []string{"", "?limit=1", "?q=eve", "?inbox=theirs", "?inbox=mine", "?inbox=" + w.out}
+	case "rules_list":
+		return []string{"", "?inbox=theirs", "?inbox=mine", "?inbox=" + w.out, "?slug=rule-theirs", "?inbox=*"}
+	case "jobs_list":
+		return []string{"", "?limit=1", "?kind=emails_reprocess"}
+	case "webhook_deliveries_list":
+		out := []string{"", "?limit=1", "?event=email.processed"}
+		for _, id := range w.far {
+			out = append(out, "?email_id="+id)
+		}
+		return out
 	case "attachments_list":
 		out := []string{"?inbox=theirs", "?inbox=mine", "?inbox=" + w.out}
 		for _, id := range w.far {
@@ -174,12 +207,44 @@ func (w *confinement) outside() string {
 	all := ""
 	for _, path := range []string{
 		"/inboxes/theirs?include_deleted=true", "/emails?inbox=theirs&include_deleted=true", "/attachments?inbox=theirs", "/inboxes/theirs/allowed-senders",
-		"/inboxes/fresh?include_deleted=true", "/threads?inbox=theirs",
+		"/inboxes/fresh?include_deleted=true", "/threads?inbox=theirs", "/rules?inbox=theirs", "/webhooks",
 	} {
 		_, text := w.do("acme", "GET", path, "")
 		all += text + "\n"
 	}
+	for _, id := range w.far { // jobs and deliveries that the fence keeps away
+		for _, path := range []string{"/jobs/", "/webhook-deliveries/"} {
+			_, text := w.do("acme", "GET", path+id, "")
+			all += text + "\n"
+		}
+	}
 	return all
+}
+
+// deliveryOf makes a delivery of something that happened in an inbox.
+func (w *world) deliveryOf(ws, hook, in string) string {
+	w.t.Helper()
+	w.mails++
+	mail := inbox.Email{ID: fmt.Sprintf("email_%026d", w.mails), Workspace: ws, Inbox: in, UpdatedAt: clock()}
+	next := mail
+	next.Status = inbox.StatusProcessed
+	events, err := inbox.EmailEvents(mail, next)
+	w.must(err)
+	d := inbox.NewDelivery(events[0], hook, clock())
+	w.must(w.store.GiveOut(w.t.Context(), events[0], []byte("{}"), []inbox.WebhookDelivery{d}))
+	return d.ID
+}
+
+// jobOf makes a job that acme's key has started.
+func (w *world) jobOf(ws, key string) string {
+	w.t.Helper()
+	id, err := inbox.NewID("job", clock(), rand.Reader)
+	w.must(err)
+	w.must(w.store.StartJob(w.t.Context(), inbox.Job{
+		ID: id, Organization: orgA, Workspace: ws, Kind: inbox.KindReprocess, Status: inbox.JobQueued, CreatedAt: clock(), UpdatedAt: clock(),
+		ExpiresAt: clock().Add(time.Hour), Version: 1, Creator: inbox.JobCreator{Subject: "user_acme", Key: key, Scope: "emails:write"},
+	}, inbox.Act{}))
+	return id
 }
 
 // TestConfinedCallersStayWithin is the property over the whole catalogue: whatever a confined caller calls, with whatever ids, no
@@ -191,12 +256,13 @@ func TestConfinedCallersStayWithin(t *testing.T) {
 	}
 	w := newConfinement(t)
 	before := w.outside()
-	answered := map[string]bool{}
+	answered, tries := map[string]bool{}, 0
 	for _, o := range c.Operations() {
 		paths, bodies := w.calls(o)
 		for _, path := range paths {
 			for _, body := range bodies {
-				code, text := w.do("fenced", o.Method, path, body)
+				tries++
+				code, text := w.keyed("fenced", o.Method, path, body, fmt.Sprintf("key-%08d", tries))
 				if !o.Confines && (code != 403 || !strings.Contains(text, `"confined"`) && !strings.Contains(text, "insufficient")) {
 					t.Fatalf("%s %s %s is not made for confined callers: %d %s", o.Method, path, body, code, text)
 				}
@@ -273,6 +339,64 @@ func TestConfinedLists(t *testing.T) {
 	for _, limit := range []string{"1", "2", "3", "100"} {
 		if got := list("fenced", "/inboxes?limit="+limit); len(got) != 3 || slices.Contains(got, boxes[1]["id"].(string)) {
 			t.Errorf("inboxes by %s: %v", limit, got)
+		}
+	}
+}
+
+// A rule of the whole workspace is shown, for it judges the key's mail; how often it matched is not, for it judges others' too.
+func TestConfinedRules(t *testing.T) {
+	w := newConfinement(t)
+	both, own := inbox.RuleID(wsA, "", "rule-both"), inbox.RuleID(wsA, w.in, "rule-mine")
+	w.store.HitRules(t.Context(), wsA, []inbox.RuleRef{{Rule: both, Version: 1}, {Rule: own, Version: 1}})
+	counts := func(who string) map[string]float64 {
+		_, text := w.do(who, "GET", "/rules", "")
+		var page struct {
+			Data []struct {
+				Slug    string
+				Matches float64 `json:"match_count"`
+			}
+		}
+		w.must(json.Unmarshal([]byte(text), &page))
+		out := map[string]float64{}
+		for _, r := range page.Data {
+			out[r.Slug] = r.Matches
+		}
+		return out
+	}
+	if got := counts("fenced"); !maps.Equal(got, map[string]float64{"rule-mine": 1, "rule-both": 0}) {
+		t.Errorf("fenced %v", got)
+	}
+	if got := counts("acme"); len(got) != 3 || got["rule-both"] != 1 {
+		t.Errorf("acme %v", got)
+	}
+}
+
+// A key follows and cancels what it started, and nothing that its maker or another key did.
+func TestConfinedJobs(t *testing.T) {
+	w := newConfinement(t)
+	code, text := w.keyed("fenced", "POST", "/emails/"+w.own[4]+"/reprocess", "", "key-reprocess")
+	if code != 202 {
+		t.Fatalf("%d %s", code, text)
+	}
+	var made struct {
+		Data struct {
+			ID string `json:"job_id"`
+		}
+	}
+	w.must(json.Unmarshal([]byte(text), &made))
+	if got := w.data("fenced", "POST", "/jobs/"+made.Data.ID+"/cancel", "", 200); got["status"] != "canceled" {
+		t.Errorf("canceled %v", got)
+	}
+	w.data("acme", "GET", "/jobs/"+made.Data.ID, "", 200)
+	for _, id := range w.far {
+		if strings.HasPrefix(id, "job_") {
+			w.data("acme", "GET", "/jobs/"+id, "", 200)
+			if code, _ := w.do("fenced", "GET", "/jobs/"+id, ""); code != 404 {
+				t.Errorf("%s: %d", id, code)
+			}
+			if code, _ := w.do("fenced", "POST", "/jobs/"+id+"/cancel", ""); code != 404 {
+				t.Errorf("cancel %s: %d", id, code)
+			}
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (o *operations) imports() []op.Operation {
 			Title: "Import emails from a file",
 			Description: "Starts a job that brings an uploaded mail or mbox file into an inbox and counts what was imported, known or refused. " +
 				"Senders count as unverified. Follow it with jobs_get.",
-			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Write, Job: true,
+			Scope: scopeEmailsWrite, Role: op.Operator, Effect: op.Write, Outward: true, Job: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict, apperr.TooLarge},
 		}, o.emailsImport),
 	}

@@ -106,7 +106,7 @@ func (o *operations) jobs() []op.Operation {
 			Name: "jobs_list", Method: http.MethodGet, Path: "/jobs",
 			Title:       "List jobs",
 			Description: "Jobs that you started, newest first; to admins everybody's.",
-			Scope:       scopeJobsRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Scope:       scopeJobsRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 		}, o.jobsList),
 		rest.Define(op.Spec{
 			// No scope: whoever could start a job can follow it. The service looks at what else the caller may read.
@@ -114,14 +114,14 @@ func (o *operations) jobs() []op.Operation {
 			Title: "Follow a job",
 			Description: "Where a job stands: progress, then result or error. With wait_s it answers when the job is over, or after that time; " +
 				"repeat while it is queued or running.",
-			Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.jobsGet),
 		rest.Define(op.Spec{
 			Name: JobCancel, Method: http.MethodPost, Path: "/jobs/{id}/cancel",
 			Title:       "Cancel a job",
 			Description: "Stops a queued or running job; what it has done stays done.",
-			Scope:       scopeJobsWrite, Role: op.Operator, Effect: op.Write, Idempotent: true,
+			Scope:       scopeJobsWrite, Role: op.Operator, Effect: op.Write, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound, apperr.Conflict},
 		}, o.jobsCancel),
 	}

@@ -195,6 +195,8 @@ func TestOrganizationRefused(t *testing.T) {
 		{"no slug", "acme", "PUT", "/workspaces", `{"slug":"No Slug"}`, 400, "slug"},
 		{"no zone", "acme", "PUT", "/workspaces", `{"slug":"x","timezone":"../etc"}`, 400, "timezone"},
 		{"retention 0", "acme", "PUT", "/workspaces", `{"slug":"x","retention_days":0}`, 400, "retention_days"},
+		{"less than mail needs", "acme", "PUT", "/workspaces", `{"slug":"x","max_message_bytes":65535}`, 400, "max_message_bytes"},
+		{"more than the server takes", "acme", "PUT", "/workspaces", `{"slug":"x","max_message_bytes":26214401}`, 400, "max_message_bytes"},
 		{"stale workspace", "acme", "PUT", "/workspaces", `{"slug":"main","name":"y","if_version":7}`, 412, "stale"},
 
 		{"a scope that is not its own", "narrow", "POST", "/api-keys", `{"name":"n","scopes":["emails:read"],` + later + `}`, 400, "body.scopes"},
@@ -333,6 +335,18 @@ func TestWorkspacesServed(t *testing.T) {
 	main := w.named("/workspaces", "slug", "main")
 	if main["version"] != 1.0 || main["timezone"] != "UTC" || main["retention_days"] != nil {
 		t.Errorf("one that was stored before there were settings: %v", main)
+	}
+	if made["max_message_bytes"] != float64(inbox.MaxEmailBytes) {
+		t.Errorf("without a limit of its own: %v", made["max_message_bytes"])
+	}
+	for body, want := range map[string]float64{`{"slug":"main","max_message_bytes":65536}`: 65536, `{"slug":"main","max_message_bytes":null}`: inbox.MaxEmailBytes} {
+		if got := w.data("acme", "PUT", "/workspaces", body, 200); got["max_message_bytes"] != want {
+			t.Errorf("%s: %v", body, got["max_message_bytes"])
+		}
+		usage := w.data("acme", "GET", "/usage", "", 200)["limits"].(map[string]any)
+		if usage["email_bytes"] != want {
+			t.Errorf("%s: usage says %v", body, usage["email_bytes"])
+		}
 	}
 	w.data("acme", "PUT", "/inboxes", `{"slug":"before"}`, 201)
 	w.data("acme", "PUT", "/workspaces", `{"slug":"main","retention_days":30}`, 200)

@@ -221,7 +221,7 @@ func (o *operations) rules() []op.Operation {
 			Name: "rules_list", Method: http.MethodGet, Path: "/rules",
 			Title:       "List rules",
 			Description: "The rules that judge arriving mail, in their order, with approximate match counts.",
-			Scope:       scopeRulesRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Scope:       scopeRulesRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.rulesList),
 		rest.DefineDestructive(op.Spec{
@@ -243,7 +243,7 @@ func (o *operations) rules() []op.Operation {
 			Name: "rules_test", Method: http.MethodPost, Path: "/rule-tests",
 			Title:       "Try rules on an email",
 			Description: "Says which rules match an email or a sample, why, and what they would do. Changes nothing.",
-			Scope:       scopeRulesRead, Role: op.Viewer, Effect: op.Read, Idempotent: true,
+			Scope:       scopeRulesRead, Role: op.Viewer, Effect: op.Read, Confines: true, Idempotent: true,
 			Errors: []apperr.Kind{apperr.NotFound},
 		}, o.rulesTest),
 	}

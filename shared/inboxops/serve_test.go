@@ -43,6 +43,7 @@ type world struct {
 	mails   int
 	kept    []string // secrets on pages
 	calls   int
+	gate    gate // of what lets something out
 }
 
 func (w *world) Authenticate(_ context.Context, h http.Header) (*op.Caller, error) {
@@ -105,7 +106,7 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	w.api, err = rest.New(c, rest.Deps{
 		Authenticator: w, Challenger: w, Logger: slog.New(slog.DiscardHandler), RequestID: func(context.Context) string { return "r" },
-		Idempotency: inboxops.Keys{Store: w.store}, Source: func(context.Context) string { return "192.0.2.7" },
+		Idempotency: inboxops.Keys{Store: w.store}, Outward: &w.gate, Source: func(context.Context) string { return "192.0.2.7" },
 	}, rest.Options{BasePath: "/api/v1"})
 	w.must(err)
 	segments, err := optool.ParseSegments(inboxops.Tools())

@@ -37,7 +37,7 @@ type UsageLimits struct {
 	WaitsInAll    int `json:"waits_in_all"`
 	ClaimEmails   int `json:"emails_per_claim"`
 	LeaseSeconds  int `json:"lease_seconds"`
-	EmailBytes    int `json:"email_bytes"`
+	EmailBytes    int `json:"email_bytes" doc:"The workspace's max_message_bytes."`
 	Labels        int `json:"labels_per_email"`
 }
 
@@ -78,7 +78,7 @@ func (o *operations) usageGet(ctx context.Context, in *usageGetInput) (*UsageOut
 		Period: u.Month, Counters: UsageCounters{c.Received(), c.Processed, c.Quarantined, c.Failed},
 		Limits: UsageLimits{
 			WaitsPerGrant: inbox.WaitsOfGrant, WaitsInAll: u.Waits, ClaimEmails: inbox.MaxClaim,
-			LeaseSeconds: int(inbox.MaxLease / time.Second), EmailBytes: inbox.MaxEmailBytes, Labels: inbox.MaxLabels,
+			LeaseSeconds: int(inbox.MaxLease / time.Second), EmailBytes: int(u.Bytes), Labels: inbox.MaxLabels,
 		},
 	}
 	if r := u.Rate; r != nil {

@@ -23,6 +23,7 @@ type WorkspaceDetail struct {
 	Workspace
 	Retention *int      `json:"retention_days" doc:"Of new inboxes that name none; null: mail is kept."`
 	Timezone  string    `json:"timezone" doc:"IANA name, in which its people read times."`
+	MaxBytes  int64     `json:"max_message_bytes" doc:"Of one email."`
 	CreatedAt rest.Time `json:"created_at"`
 	UpdatedAt rest.Time `json:"updated_at"`
 	Version   uint64    `json:"version" doc:"For if_version."`
@@ -38,7 +39,7 @@ func workspaceRow(w op.Workspace) inbox.WorkspaceRow {
 
 func workspaceDetail(w inbox.WorkspaceDetail) WorkspaceDetail {
 	out := WorkspaceDetail{
-		Workspace: Workspace{w.ID, w.Slug, w.Name, string(w.Role)}, Timezone: w.Timezone, CreatedAt: at(w.CreatedAt), UpdatedAt: at(w.UpdatedAt),
+		Workspace: Workspace{w.ID, w.Slug, w.Name, string(w.Role)}, Timezone: w.Timezone, MaxBytes: w.EmailBytes(), CreatedAt: at(w.CreatedAt), UpdatedAt: at(w.UpdatedAt),
 		Version: w.Version,
 	}
 	if w.Retention > 0 {
@@ -61,6 +62,7 @@ type WorkspacePatch struct {
 	Name      rest.Patch[string] `json:"name,omitempty" maxLength:"128" doc:"Null: the slug." tool:"-"`
 	Retention rest.Patch[int]    `json:"retention_days,omitempty" minimum:"1" maximum:"3650" doc:"Of inboxes made from now on that name none. Null: kept." tool:"-"`
 	Timezone  rest.Patch[string] `json:"timezone,omitempty" maxLength:"64" doc:"IANA name, such as Europe/Madrid. Null: UTC." tool:"-"`
+	MaxBytes  rest.Patch[int64]  `json:"max_message_bytes,omitempty" minimum:"65536" maximum:"26214400" doc:"Larger email is refused, or quarantined where it can't be. Null: the most." tool:"-"`
 	IfVersion uint64             `json:"if_version,omitempty" minimum:"1" doc:"Refuse unless this is the workspace's version." tool:"-"`
 }
 
@@ -97,7 +99,7 @@ func (o *operations) workspaces() []op.Operation {
 		}, o.workspacesList),
 		rest.Define(op.Spec{
 			Name: "workspaces_upsert", Method: http.MethodPut, Path: "/workspaces", Title: "Create or change a workspace",
-			Description: "Creates a workspace, or changes its name, time zone and the retention of new inboxes. Connections to all workspaces " +
+			Description: "Creates a workspace, or changes its name, time zone, email size and the retention of new inboxes. Connections to all workspaces " +
 				"reach a new one within 30 seconds.",
 			Scope: scopeWorkspacesWrite, Role: op.Owner, Effect: op.Write, Idempotent: true, Creates: true, AnyTenant: true,
 			Errors: []apperr.Kind{apperr.Conflict, apperr.Stale},
@@ -115,7 +117,7 @@ func (o *operations) workspacesList(ctx context.Context, in *workspacesListInput
 
 func (in *workspacesUpsertInput) patch() inbox.WorkspacePatch {
 	b := in.Body
-	return inbox.WorkspacePatch{Slug: b.Slug, Name: field(b.Name), Retention: field(b.Retention), Timezone: field(b.Timezone), IfVersion: b.IfVersion}
+	return inbox.WorkspacePatch{Slug: b.Slug, Name: field(b.Name), Retention: field(b.Retention), Timezone: field(b.Timezone), MaxBytes: field(b.MaxBytes), IfVersion: b.IfVersion}
 }
 
 func (o *operations) workspacesUpsert(ctx context.Context, in *workspacesUpsertInput) (*WorkspaceUpsertOutput, error) {

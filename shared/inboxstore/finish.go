@@ -86,23 +86,25 @@ func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string
 
 // merge lays what the pipeline learned over the mail, but for what operations set: deletion, the handled mark, a category. A rule's
 // handled mark stands unless an operation came between, for it may have been the one that took the mark off.
-// Labels of both stay when an operation came between, for it may have set the very labels that are there.
+// Labels of both stay, but for those that an operation took off meanwhile.
 func merge(now inbox.Email, p inbox.Processed) inbox.Email {
 	next := p.Email
-	next.DeletedAt = now.DeletedAt
-	if now.Version != p.Email.Version || !now.HandledAt.IsZero() {
-		next.HandledAt = now.HandledAt
+	next.DeletedAt, next.Settled = now.DeletedAt, now.Settled
+	if now.Version != p.Email.Version || !now.HandledAt.IsZero() || now.Settled.Handled {
+		next.HandledAt, next.RuleHandled = now.HandledAt, now.RuleHandled
 	}
 	next.ReceivedAt, next.Organization, next.Inbox = now.ReceivedAt, now.Organization, now.Inbox
 	next.PurgeAt, next.RawOwn, next.Claims = now.PurgeAt, now.RawOwn, now.Claims
-	if now.Category != "" && now.Category != next.Category {
+	if now.OwnCategory() {
 		next.Category, next.CategoryBy = now.Category, now.CategoryBy
 	}
-	if now.Version != p.Email.Version {
-		next.Labels = append(slices.Clone(now.Labels), p.Email.Labels...)
-		slices.Sort(next.Labels)
-		next.Labels = slices.Compact(next.Labels)
+	own := slices.Clone(now.Labels)
+	for _, l := range p.Email.OwnLabels() { // had before this run, and taken off meanwhile, or not
+		if !slices.Contains(own, l) && !slices.Contains(now.Settled.Unlabeled, l) {
+			own = append(own, l)
+		}
 	}
+	next.SetLabels(own, p.Email.RuleLabels)
 	next.Version = now.Version
 	next.Attachments = max(next.Attachments, len(p.Attachments))
 	return next

@@ -250,6 +250,11 @@ func (s *Store) Recipient(ctx context.Context, address string) (inbox.Recipient,
 	if row.Deleted {
 		return inbox.Recipient{}, noRecipient()
 	}
+	w, _, _, err := find[inbox.Workspace](ctx, s, orgKey(row.Organization, "ws/"+row.Workspace))
+	if err != nil {
+		return inbox.Recipient{}, failed("workspace of a recipient", err)
+	}
+	row.MaxBytes = w.MaxBytes
 	return row.Recipient, nil
 }
 

@@ -32,6 +32,9 @@ func noOutbox() *apperr.Error {
 
 // PutIntake implements pipeline.Outbox. Repeating it is fine.
 func (s *Store) PutIntake(ctx context.Context, in inbox.Intake) error {
+	if in.Announced && in.Imported {
+		return s.putImport(ctx, in)
+	}
 	item, err := store.Encode(outboxKey(in.ID), format, 1, outboxRow{Intake: &in})
 	if err != nil {
 		return failed("intake "+in.ID, err)
@@ -39,7 +42,7 @@ func (s *Store) PutIntake(ctx context.Context, in inbox.Intake) error {
 	if in.Announced {
 		err = s.engine.Transact(ctx, store.Put(item, store.Absent()), store.Delete(purgeKey(dueIntake(in)), store.RevisionIs(1)))
 		if conflictAt(err) == 1 {
-			return apperr.New(apperr.Unavailable, "too_late", "It took too long to accept this mail.").Because(err)
+			return tooLate().Because(err)
 		}
 	} else {
 		err = s.engine.Put(ctx, item, store.Absent())

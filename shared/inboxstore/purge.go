@@ -111,15 +111,11 @@ func (s *Store) purgeOps(ctx context.Context, e inbox.Email, revision uint64) (*
 		}
 	}
 	at := s.now().UTC().Truncate(time.Millisecond)
-	if e.Status != inbox.StatusProcessed && e.Status != inbox.StatusQuarantined {
-		t.Search = e.ID
-		if !final(e.Status) {
-			at = at.Add(inbox.AcceptTime) // a worker that has it now may still store blobs
-		}
+	t.Search = e.ID
+	if !final(e.Status) {
+		at = at.Add(inbox.AcceptTime) // a worker that has it now may still store blobs
 	}
-	if len(t.Blobs)+len(t.Attachments)+len(t.Extractions) > 0 || t.Search != "" {
-		b.due(inbox.Due{Kind: inbox.DueTrash, Workspace: e.Workspace, ID: e.ID, Trash: &t, At: at})
-	}
+	b.due(inbox.Due{Kind: inbox.DueTrash, Workspace: e.Workspace, ID: e.ID, Trash: &t, At: at})
 	return &b, nil
 }
 
@@ -267,6 +263,9 @@ func (s *Store) dropAll(ctx context.Context, keys []store.Key) error {
 
 // GiveUpIntake implements pipeline.RetentionStore. PutIntake drops the very row that this rewrites, so one of the two happens.
 func (s *Store) GiveUpIntake(ctx context.Context, d inbox.Due) (inbox.Due, bool, error) {
+	if d.Kind == inbox.DueImport {
+		return s.giveUpImport(ctx, d)
+	}
 	t := *d.Trash
 	t.Intake = false
 	next := d

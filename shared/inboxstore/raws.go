@@ -25,8 +25,9 @@ const (
 // rawRow names the mails that share raw bytes.
 type rawRow struct {
 	Mails []string `json:"mails,omitempty"`
-	Past  []string `json:"past,omitempty"` // those that were purged
-	Gone  bool     `json:"gone,omitempty"` // nobody is left: the bytes are removed, and may not be named again
+	Past  []string `json:"past,omitempty"`  // those that were purged
+	Gone  bool     `json:"gone,omitempty"`  // nobody is left: the bytes are removed, and may not be named again
+	Taken bool     `json:"taken,omitempty"` // an outbox row of an imported mail with these bytes was stored
 }
 
 func rawKey(blob string) store.Key { return key("raw/"+blob, only) }
@@ -34,17 +35,21 @@ func rawKey(blob string) store.Key { return key("raw/"+blob, only) }
 // dueIntake is the trash that a mail is until its outbox row is there.
 func dueIntake(in inbox.Intake) inbox.Due {
 	t := &inbox.Trash{Blobs: []string{in.RawKey}, Intake: true}
-	if len(in.Recipients) > 1 {
+	at, kind := in.ReceivedAt, inbox.DueTrash
+	switch {
+	case in.Imported:
+		at, kind = inbox.IDTime(in.ID), inbox.DueImport // it was received long ago
+	case len(in.Recipients) > 1:
 		t.Raw = in.RawKey
 	}
-	return inbox.Due{Kind: inbox.DueTrash, ID: in.ID, Trash: t, At: in.ReceivedAt.UTC().Truncate(time.Millisecond).Add(inbox.AcceptTime)}
+	return inbox.Due{Kind: kind, ID: in.ID, Trash: t, At: at.UTC().Truncate(time.Millisecond).Add(inbox.AcceptTime)}
 }
 
 // AnnounceIntake implements pipeline.Outbox.
 func (s *Store) AnnounceIntake(ctx context.Context, in inbox.Intake) error {
 	var b batch
 	b.due(dueIntake(in))
-	if len(in.Recipients) > 1 {
+	if len(in.Recipients) > 1 && !in.Imported {
 		row := rawRow{}
 		for _, d := range in.Recipients {
 			row.Mails = append(row.Mails, d.Email)
@@ -128,4 +133,65 @@ func (s *Store) trashRaw(ctx context.Context, b *batch, e inbox.Email) error {
 	}
 	b.due(inbox.Due{Kind: inbox.DueTrash, ID: e.ID, Trash: &inbox.Trash{Blobs: []string{blob}}, At: s.now().UTC().Truncate(time.Millisecond)})
 	return nil
+}
+
+// putImport stores the outbox row of an imported mail, and that its bytes are taken, in the place of what would have them removed.
+func (s *Store) putImport(ctx context.Context, in inbox.Intake) error {
+	for range attempts {
+		row, read, ok, err := find[rawRow](ctx, s, rawKey(in.RawKey))
+		if err != nil {
+			return failed("who shares the raw mail", err)
+		}
+		if !ok || row.Gone { // another run's hour was over
+			return tooLate()
+		}
+		row.Taken = true
+		var b batch
+		b.create(outboxKey(in.ID), outboxRow{Intake: &in})
+		b.drop(purgeKey(dueIntake(in)), store.RevisionIs(1))
+		b.replace(rawKey(in.RawKey), read, row)
+		err = s.commit(ctx, &b)
+		switch conflictAt(err) {
+		case 0: // its answer was lost
+			return nil
+		case 1:
+			return tooLate().Because(err)
+		case 2:
+			continue
+		}
+		return wrapIf("intake "+in.ID, err)
+	}
+	return inbox.Busy()
+}
+
+func tooLate() *apperr.Error {
+	return apperr.New(apperr.Unavailable, "too_late", "It took too long to accept this mail.")
+}
+
+// giveUpImport is GiveUpIntake of an imported mail: its bytes are nobody's only when no run has taken them, and from here on none can.
+func (s *Store) giveUpImport(ctx context.Context, d inbox.Due) (inbox.Due, bool, error) {
+	if len(d.Trash.Blobs) != 1 {
+		return d, false, s.DropDue(ctx, d)
+	}
+	k := rawKey(d.Trash.Blobs[0])
+	row, read, _, err := find[rawRow](ctx, s, k)
+	if err != nil {
+		return d, false, failed("give up "+d.ID, err)
+	}
+	if row.Taken && !row.Gone {
+		return d, false, s.DropDue(ctx, d)
+	}
+	row = rawRow{Past: append(row.Past, row.Mails...), Gone: true, Taken: row.Taken}
+	t := *d.Trash
+	t.Intake = false
+	next := d
+	next.Trash, next.Revision = &t, d.Revision+1
+	var b batch
+	b.put(keyOf(d.Place), d.Revision+1, next, store.RevisionIs(d.Revision))
+	b.forgetful(k, read, row, s.now().Add(rawGone))
+	err = s.commit(ctx, &b)
+	if errors.Is(err, store.ErrConflict) {
+		return d, false, nil
+	}
+	return next, err == nil, wrapIf("give up "+d.ID, err)
 }

@@ -13,14 +13,15 @@ import (
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
-// Reprocess implements pipeline.Reprocessing. Mail, index rows, body, attachments and the job's end are one transaction; the attachments
-// by id, which nobody sees without the mail's list, come before it.
-func (s *Store) Reprocess(
-	ctx context.Context, held inbox.Job, p inbox.Processed, msgKey string, content bool, merge func(inbox.Email) (inbox.Email, any, error),
-) error {
-	p.Attachments = slices.Clone(p.Attachments)
-	for i := range p.Attachments {
-		p.Attachments[i] = bounded(p.Attachments[i])
+// remake makes of a mail, and of what was extracted from it, what they are to be.
+type remake = func(now inbox.Email, was []inbox.Extraction) (inbox.Remade, error)
+
+// Reprocess implements pipeline.Reprocessing. Mail, index rows, body, attachments, extractions and the job's end are one transaction; the
+// attachments by id, which nobody sees without the mail's list, come before it.
+func (s *Store) Reprocess(ctx context.Context, held inbox.Job, r inbox.Reread, merge remake) error {
+	r.Attachments = slices.Clone(r.Attachments)
+	for i := range r.Attachments {
+		r.Attachments[i] = bounded(r.Attachments[i])
 	}
 	for range finishAttempts {
 		job, read, err := s.job(ctx, held.Workspace, held.ID)
@@ -33,7 +34,7 @@ func (s *Store) Reprocess(
 		if err := job.HeldBy(held.Lease); err != nil {
 			return err
 		}
-		old, next, err := s.reprocessOnce(ctx, job, read, p, msgKey, content, merge)
+		old, next, err := s.reprocessOnce(ctx, job, read, r, merge)
 		if err == nil {
 			s.countMove(ctx, old, next)
 			return nil
@@ -45,30 +46,36 @@ func (s *Store) Reprocess(
 	return inbox.Busy()
 }
 
-func (s *Store) reprocessOnce(
-	ctx context.Context, job inbox.Job, read uint64, p inbox.Processed, msgKey string, content bool,
-	merge func(inbox.Email) (inbox.Email, any, error),
-) (old, next inbox.Email, err error) {
+func (s *Store) reprocessOnce(ctx context.Context, job inbox.Job, read uint64, r inbox.Reread, merge remake) (old, next inbox.Email, err error) {
 	row, revision, err := s.mail(ctx, job.Workspace, job.Target)
 	if err != nil {
 		return old, next, err
 	}
 	old = row.Email
-	next, result, err := merge(old)
+	was, revisions, err := s.extracted(ctx, r.Extractions)
 	if err != nil {
 		return old, next, err
 	}
+	made, err := merge(old, was)
+	if err != nil {
+		return old, next, err
+	}
+	next = made.Email
 	var b batch
-	if content {
-		if next, err = s.rereadOps(ctx, &b, old, next, p, msgKey); err != nil {
+	if r.Content {
+		if next, err = s.rereadOps(ctx, &b, old, next, r.Processed, r.MessageKey); err != nil {
 			return old, next, err
 		}
 	}
 	b.replace(mailKey(next.Workspace, next.ID, docSort), revision, next)
+	for _, e := range made.Extractions {
+		b.upsert(key(extractionsPartition(e.Workspace, ""), e.Key()), revisions[e.Template], e)
+		b.set(key(extractionsPartition(e.Workspace, e.Template), e.Key()), e)
+	}
 	if err := s.reindex(ctx, &b, old, next, nil); err != nil {
 		return old, next, fmt.Errorf("index: %w", err)
 	}
-	encoded, err := json.Marshal(result)
+	encoded, err := json.Marshal(made.Result)
 	if err != nil {
 		return old, next, fmt.Errorf("result of %s: %w", job.ID, err)
 	}
@@ -76,6 +83,19 @@ func (s *Store) reprocessOnce(
 	job.Result, job.Progress = encoded, inbox.JobProgress{Done: 1, Total: 1}
 	b.changeJob(job, read)
 	return old, next, s.commit(ctx, &b)
+}
+
+// extracted reads what each of some extractions would lie over, and the revisions by template.
+func (s *Store) extracted(ctx context.Context, list []inbox.Extraction) ([]inbox.Extraction, map[string]uint64, error) {
+	was, revisions := make([]inbox.Extraction, 0, len(list)), make(map[string]uint64, len(list))
+	for _, e := range list {
+		old, revision, _, err := find[inbox.Extraction](ctx, s, key(extractionsPartition(e.Workspace, ""), e.Key()))
+		if err != nil {
+			return nil, nil, fmt.Errorf("extraction %s: %w", e.ID, err)
+		}
+		was, revisions[e.Template] = append(was, old), revision
+	}
+	return was, revisions, nil
 }
 
 // rereadOps writes what the new reading found beside the mail's row. The mail stays in its conversation; one that could not be read

@@ -58,7 +58,7 @@ func (c *Caller) Confined() bool { return c.Within != nil }
 // Confines is the refusal of an operation that can't keep a caller within its parts.
 func Confines() *apperr.Error {
 	return apperr.New(apperr.Forbidden, "confined", "This key is confined to some inboxes, and this operation reaches beyond them.",
-		"Use a key, or an access token, that is not confined.")
+		"session_get lists what this key can use.", "For anything else use a key, or an access token, that is not confined.")
 }
 
 // Workspace picks the tenant of a request. The named one must be of the grant: any other, existing or not, is the same

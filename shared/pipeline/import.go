@@ -26,7 +26,7 @@ func (n *Intake) Import(ctx context.Context, m inbox.ImportedMail) (inbox.Import
 	if n.deps.Known == nil {
 		return inbox.Imported{}, errors.New("pipeline: Import needs Known")
 	}
-	if err := n.importable(m.Raw); err != nil {
+	if err := n.importable(m.Raw, m.To); err != nil {
 		return inbox.Imported{}, err
 	}
 	sum := sha256.Sum256(m.Raw)
@@ -56,6 +56,11 @@ func (n *Intake) Import(ctx context.Context, m inbox.ImportedMail) (inbox.Import
 	row.Recipients = []inbox.Delivery{{
 		Email: id, Address: m.To.Address, Organization: m.To.Organization, Workspace: m.To.Workspace, Inbox: m.To.Inbox,
 	}}
+	// Whoever is killed from here on, and never begins again, leaves nothing that is not removed.
+	row.Announced = true
+	if err := bounded(ctx, func(ctx context.Context) error { return n.deps.Outbox.AnnounceIntake(ctx, row) }); err != nil {
+		return inbox.Imported{}, unavailable("announce the raw mail", err)
+	}
 	if err := n.deps.Blobs.Put(ctx, row.RawKey, bytes.NewReader(m.Raw), row.Size); err != nil {
 		return inbox.Imported{}, unavailable("store the raw mail", err)
 	}
@@ -92,12 +97,16 @@ const (
 )
 
 // importable refuses what no transport would have brought. A mail that is only broken is taken: the worker reads what there is.
-func (n *Intake) importable(raw []byte) error {
+func (n *Intake) importable(raw []byte, to inbox.Recipient) error {
+	most := n.max
+	if to.MaxBytes > 0 {
+		most = min(most, to.MaxBytes)
+	}
 	switch {
 	case len(bytes.TrimSpace(raw)) == 0:
 		return apperr.New(apperr.Invalid, codeEmpty, "There is nothing in it.")
-	case int64(len(raw)) > n.max:
-		return apperr.New(apperr.TooLarge, codeTooLarge, fmt.Sprintf("A mail may have %d bytes.", n.max))
+	case int64(len(raw)) > most:
+		return apperr.New(apperr.TooLarge, codeTooLarge, fmt.Sprintf("A mail may have %d bytes.", most))
 	case !looksLikeMail(raw):
 		return apperr.New(apperr.Invalid, codeNotAMail, "This is not a mail: it begins with no header field.")
 	}

@@ -121,6 +121,9 @@ func (n *Intake) Accept(ctx context.Context, in inbox.Incoming) (string, error) 
 	if err != nil {
 		return "", unavailable("choose ids", err)
 	}
+	if !markTooLarge(row.Recipients, in.Recipients, body.size) {
+		return "", apperr.New(apperr.TooLarge, "", "The mail is larger than its recipients take.")
+	}
 	row.Announced = true
 	if err := n.deps.Outbox.AnnounceIntake(ctx, row); err != nil {
 		return "", unavailable("announce the raw mail", err)
@@ -141,6 +144,20 @@ func (n *Intake) Accept(ctx context.Context, in inbox.Incoming) (string, error) 
 		n.deps.Logger.Warn("pipeline: intake not queued, the outbox will send it", slog.String("intake", row.ID))
 	}
 	return row.ID, nil
+}
+
+// markTooLarge marks the deliveries to those recipients that take no mail of this size, and reports whether any is left that does. Once the
+// bytes are there SMTP has one answer for all recipients (RFC 5321 section 4.2.5), and the others' mail is not to be lost for these; nor
+// is theirs after a 250: it is kept, in quarantine.
+func markTooLarge(deliveries []inbox.Delivery, to []inbox.Recipient, size int64) (some bool) {
+	for i, r := range to {
+		if r.TooLarge(size) {
+			deliveries[i].Door = inbox.HeldTooLarge
+		} else {
+			some = true
+		}
+	}
+	return some
 }
 
 // row makes the outbox row, but for what the bytes tell. All ids are chosen here, so that the worker can run twice, and only

@@ -115,7 +115,9 @@ func (g *importing) run(ctx context.Context) error {
 	if !in.DeletedAt.IsZero() {
 		return apperr.New(apperr.Conflict, "inbox_deleted", "The inbox was deleted meanwhile.", "Restore it with inboxes_restore, then import again.")
 	}
-	g.to = inbox.Recipient{Address: in.Address, Organization: in.Organization, Workspace: ws, Inbox: in.ID, State: in.State}
+	if g.to, err = g.deps.Intake.Recipient(ctx, in.Address); err != nil {
+		return err
+	}
 	if g.upload, err = g.deps.Uploads.Upload(ctx, ws, g.params.Upload); err != nil {
 		return err //nolint:wrapcheck // the store names the step
 	}

@@ -16,11 +16,15 @@ type Reprocessing interface {
 	Email(ctx context.Context, workspace, id string, body bool) (inbox.Email, *inbox.Body, error)
 	// Attachments reads one page of what is known of a mail's attachments.
 	Attachments(ctx context.Context, r inbox.AttachmentRange) (rows []inbox.AttachmentRow, next string, err error)
+	// Extractions reads one page of what was extracted.
+	Extractions(ctx context.Context, r inbox.ExtractionRange) (rows []inbox.Extraction, next string, err error)
+	// PutEvent stores an event, if a webhook wants it.
+	PutEvent(ctx context.Context, e inbox.Event) error
 	// Reprocess stores a new reading of a mail and the end of the job that asked for it in one transaction, so that a job which ended has
-	// replaced the reading exactly once. merge makes of the mail as it is the mail as it is to be, and the job's result; it is
-	// called again when something came between. With content false, body and attachments stay what they are. It refuses with
-	// inbox.ErrJobCanceled, inbox.ErrJobLost, or an error of merge as it is.
-	Reprocess(ctx context.Context, held inbox.Job, p inbox.Processed, key string, content bool, merge func(inbox.Email) (inbox.Email, any, error)) error
+	// replaced the reading exactly once. merge makes of the mail as it is, and of what was extracted from it (beside each of
+	// r.Extractions, a zero one for none), what they are to be, and the job's result; it is called again when something came between. No
+	// event is written. It refuses with inbox.ErrJobCanceled, inbox.ErrJobLost, or an error of merge as it is.
+	Reprocess(ctx context.Context, held inbox.Job, r inbox.Reread, merge func(now inbox.Email, was []inbox.Extraction) (inbox.Remade, error)) error
 }
 
 // reprocess reads a mail again. Everything that it puts into blobs has the keys of the first reading by this version of the
@@ -62,21 +66,37 @@ func (w *Worker) reread(ctx context.Context, j *JobRun) (any, error) {
 		return nil, err
 	}
 	defer release()
-	if err := again.read(ctx); err != nil {
-		return nil, err
-	}
-	if err := j.Progress(ctx, 0, 1); err != nil {
-		return nil, err
-	}
-	if err := again.notify(ctx); err != nil {
-		return nil, err
-	}
-	r := again.run
-	p := inbox.Processed{Email: r.email, Body: r.body, Attachments: r.attachments, References: r.reading.References[max(0, len(r.reading.References)-maxParent):]}
-	if err := w.deps.Reprocess.Reprocess(ctx, j.Job, p, r.messageKey(), again.takes(inbox.StageContent), again.merge); err != nil {
-		return nil, err //nolint:wrapcheck // the store names the step
+	for _, step := range []func(context.Context) error{
+		again.read,
+		func(ctx context.Context) error { return j.Progress(ctx, 0, 1) },
+		again.extract,
+		again.notify,
+		again.store,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return nil, ErrEnded
+}
+
+// store ends the job. What rules matched anew is counted when that has happened: a run that dies between the two has them counted once
+// less, and none ever counts a mail twice.
+func (g *rereading) store(ctx context.Context) error {
+	r, d := g.run, g.worker.deps
+	again := inbox.Reread{
+		Processed: inbox.Processed{
+			Email: r.email, Body: r.body, Attachments: r.attachments, References: r.reading.References[max(0, len(r.reading.References)-maxParent):],
+		},
+		MessageKey: r.messageKey(), Content: g.takes(inbox.StageContent), Extractions: g.extracted,
+	}
+	if err := d.Reprocess.Reprocess(ctx, g.job.Job, again, g.merge); err != nil {
+		return err //nolint:wrapcheck // the store names the step
+	}
+	if len(g.hits) > 0 {
+		d.Rules.HitRules(ctx, g.old.Workspace, g.hits)
+	}
+	return nil
 }
 
 func deletedMeanwhile() *apperr.Error {
@@ -106,9 +126,18 @@ type rereading struct {
 
 	old      inbox.Email // when the job's run began
 	oldBody  *inbox.Body
-	body     bool // it has changed
-	files    bool // they have changed
+	oldFiles []inbox.Attachment
+	seen     inbox.Email    // the new reading before its lists were cut: what rules look at
+	rules    *inbox.RuleSet // nil: they are not asked, or can't be used
+	body     bool           // it has changed
+	files    bool           // they have changed
 	notified bool
+
+	extracted []inbox.Extraction
+	known     []inbox.Extraction // what was extracted before, beside each of extracted
+	left      int                // extractions that were not renewed
+	warnings  []inbox.Warning    // of rules and extraction
+	hits      []inbox.RuleRef    // rules that had not matched the mail before, as the last merge found
 }
 
 func (g *rereading) takes(stage string) bool { return slices.Contains(g.params.Stages, stage) }
@@ -134,6 +163,7 @@ func (g *rereading) read(ctx context.Context) error {
 		{"senders", (*run).senders},
 		{"body", (*run).bodies},
 		{"attachments", (*run).files},
+		{"look", (*run).look},
 		{"fit", (*run).fit},
 	}, r.failed); err != nil {
 		return fmt.Errorf("%s: %w", r.stage, err)
@@ -141,13 +171,23 @@ func (g *rereading) read(ctx context.Context) error {
 	if r.failed() {
 		return unreadAgain(r.email.Reason)
 	}
+	g.seen = r.seen
 	// What was proved when the mail came stays proved: keys are taken out of DNS, and servers change.
 	if len(g.old.Auth) > 0 {
 		if err := g.judge(ctx); err != nil {
 			return err
 		}
 	}
+	if err := g.ready(ctx); err != nil {
+		return err
+	}
 	return g.compare(ctx)
+}
+
+// look keeps the mail as rules see it: its lists are cut next.
+func (r *run) look(context.Context) error {
+	r.seen = r.email
+	return nil
 }
 
 // judge judges the mail by what was found out about its origin when it came, and by the entries of now.
@@ -160,6 +200,7 @@ func (g *rereading) judge(ctx context.Context) error {
 	r.email.Auth = g.old.Auth
 	r.judged = r.verdict(r.author, g.old.Auth, policy, unlisted, entries)
 	r.email.Trust = r.judged.Trust
+	g.seen.Auth, g.seen.Trust = r.email.Auth, r.email.Trust
 	return nil
 }
 
@@ -171,22 +212,31 @@ func (g *rereading) notify(ctx context.Context) error {
 	if err := g.job.Authorized(ctx); err != nil {
 		return err
 	}
-	next, _, err := g.merge(g.old)
+	made, err := g.merge(g.old, g.known)
 	if err != nil {
 		return err
 	}
-	if err := g.worker.deps.Notify(ctx, next, g.job.Job.ID); err != nil {
+	if err := g.worker.deps.Notify(ctx, made.Email, g.job.Job.ID); err != nil {
 		return fmt.Errorf("notify: %w", err)
+	}
+	for _, e := range made.Extractions {
+		event, err := inbox.ExtractionEvent(e)
+		if err != nil {
+			return err //nolint:wrapcheck // it names the event
+		}
+		if err := g.worker.deps.Reprocess.PutEvent(ctx, event); err != nil {
+			return fmt.Errorf("notify: %w", err)
+		}
 	}
 	g.notified = true
 	return nil
 }
 
-// merge lays the new reading over the mail as it is now. What people decided stays: labels, category, the handled mark, a deletion,
-// and that a mail was released. A mail that is held back stays so: only a person lets it go.
-func (g *rereading) merge(now inbox.Email) (inbox.Email, any, error) {
+// merge lays the new reading over the mail as it is now. What people decided stays: their labels, category and handled mark (see
+// inbox.Settled), a deletion, and that a mail was released. A mail that is held back stays so: only a person lets it go.
+func (g *rereading) merge(now inbox.Email, was []inbox.Extraction) (inbox.Remade, error) {
 	if !now.DeletedAt.IsZero() {
-		return inbox.Email{}, nil, deletedMeanwhile()
+		return inbox.Remade{}, deletedMeanwhile()
 	}
 	read, next := g.run.email, now
 	if g.takes(inbox.StageContent) {
@@ -194,9 +244,11 @@ func (g *rereading) merge(now inbox.Email) (inbox.Email, any, error) {
 		next.Signals, next.Codes, next.OtherCodes, next.Links = read.Signals, read.Codes, read.OtherCodes, read.Links
 		next.Flags, next.Warnings = read.Flags, read.Warnings
 	}
-	held := g.run.judged.Held
 	if g.takes(inbox.StageSenders) {
 		next.Auth, next.Trust = read.Auth, read.Trust
+	}
+	held, full := g.byRules(now, &next)
+	if g.takes(inbox.StageSenders) || g.takes(inbox.StageRules) {
 		switch {
 		case now.Status == inbox.StatusQuarantined:
 			if held != "" {
@@ -208,13 +260,18 @@ func (g *rereading) merge(now inbox.Email) (inbox.Email, any, error) {
 			next.Status, next.Reason = inbox.StatusProcessed, ""
 		}
 	}
+	next.Warnings = g.warned(now, next, full)
+	renewed, diffs := renew(g.extracted, was)
 	at := g.worker.now()
 	changed := g.changes(now, next)
+	if len(renewed) > 0 {
+		changed = append(changed, "extractions")
+	}
 	next.ProcessedAt, next.Pipeline = at, Version
 	if len(changed) > 0 {
 		next.UpdatedAt, next.Version = at, now.Version+1
 	}
-	return next, Reprocessed{
-		Email: now.ID, Old: brief(now), New: brief(next), Changed: changed, Notified: g.notified,
-	}, nil
+	return inbox.Remade{Email: next, Extractions: renewed, Result: Reprocessed{
+		Email: now.ID, Old: brief(now), New: brief(next), Changed: changed, Extractions: diffs, Left: g.left, Notified: g.notified,
+	}}, nil
 }

@@ -2,10 +2,12 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/buzon-mail/buzon/shared/inbox"
 )
@@ -16,8 +18,21 @@ type Reprocessed struct {
 	Email    string   `json:"email_id"`
 	Old      Brief    `json:"old"`
 	New      Brief    `json:"new"`
-	Changed  []string `json:"changed"` // names of members of the mail
+	Changed  []string `json:"changed"` // names of members of the mail, and extractions
 	Notified bool     `json:"notified"`
+
+	Extractions []Reextracted `json:"extractions,omitempty"`      // those that changed
+	Left        int           `json:"extractions_left,omitempty"` // that were too many to be renewed: extractions_run does it
+}
+
+// Reextracted is an extraction that a second reading changed, or made. It names fields of the template and holds no value.
+type Reextracted struct {
+	Template string                 `json:"template"`
+	Old      uint64                 `json:"old_template_version,omitempty"` // absent: there was none
+	New      uint64                 `json:"template_version"`
+	Was      inbox.ExtractionStatus `json:"old_status,omitempty"`
+	Status   inbox.ExtractionStatus `json:"status"`
+	Changed  []string               `json:"changed_fields"`
 }
 
 // Brief is a mail in our own words and numbers.
@@ -27,6 +42,9 @@ type Brief struct {
 	Status      inbox.Status     `json:"status"`
 	Reason      string           `json:"reason,omitempty"`
 	Trust       inbox.TrustLevel `json:"trust,omitempty"`
+	Labels      []string         `json:"labels"`
+	Category    string           `json:"category,omitempty"`
+	Handled     bool             `json:"handled"`
 	Flags       []string         `json:"flags"`
 	Warnings    []string         `json:"warnings"` // codes
 	Attachments int              `json:"attachments"`
@@ -40,6 +58,7 @@ const maxBrief = 50
 func brief(e inbox.Email) Brief {
 	b := Brief{
 		Version: e.Version, Pipeline: e.Pipeline, Status: e.Status, Reason: e.Reason, Trust: e.Trust.Level,
+		Labels: append([]string{}, e.Labels...), Category: e.Category, Handled: !e.HandledAt.IsZero(),
 		Flags: append([]string{}, e.Flags[:min(len(e.Flags), maxBrief)]...), Warnings: []string{},
 		Attachments: e.Attachments, Codes: len(e.Codes), Links: len(e.Links),
 	}
@@ -60,6 +79,9 @@ func (g *rereading) changes(old, next inbox.Email) []string {
 	}{
 		{"status", old.Status, next.Status},
 		{"reason", old.Reason, next.Reason},
+		{"labels", old.Labels, next.Labels},
+		{"category", old.Category, next.Category},
+		{"handled", !old.HandledAt.IsZero(), !next.HandledAt.IsZero()},
 		{"subject", old.Content.Subject, next.Content.Subject},
 		{"snippet", old.Content.Snippet, next.Content.Snippet},
 		{"from", old.Content.From, next.Content.From},
@@ -72,7 +94,7 @@ func (g *rereading) changes(old, next inbox.Email) []string {
 		{"auth", old.Auth, next.Auth},
 		{"trust", old.Trust, next.Trust},
 		{"flags", old.Flags, next.Flags},
-		{"warnings", old.Warnings, next.Warnings},
+		{"warnings", warned(old.Warnings), warned(next.Warnings)},
 		{"signals", old.Signals, next.Signals},
 		{"codes", old.Codes, next.Codes},
 		{"links", old.Links, next.Links},
@@ -90,6 +112,15 @@ func (g *rereading) changes(old, next inbox.Email) []string {
 		}
 	}
 	return changed
+}
+
+// warned are warnings in an order that does not depend on who warned first, without those of the store, which cuts what it stores later.
+func warned(list []inbox.Warning) []inbox.Warning {
+	list = slices.DeleteFunc(slices.Clone(list), func(w inbox.Warning) bool { return w.Code == "row_cut" || w.Code == "attachments_cut" })
+	slices.SortStableFunc(list, func(a, b inbox.Warning) int {
+		return cmp.Or(strings.Compare(a.Code, b.Code), strings.Compare(a.Detail, b.Detail))
+	})
+	return list
 }
 
 // differ compares what would be stored: an empty list and none are one.
@@ -134,6 +165,7 @@ func (g *rereading) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	g.oldFiles = old
 	g.files = !slices.EqualFunc(old, g.run.attachments, func(a, b inbox.Attachment) bool {
 		return a.SHA256 == b.SHA256 && a.Kind == b.Kind && a.Filename == b.Filename && a.ContentType == b.ContentType
 	})

@@ -215,7 +215,7 @@ func (p *purging) do(ctx context.Context, d inbox.Due) error {
 		return p.email(ctx, d)
 	case inbox.DueInbox:
 		return p.look(ctx, d)
-	case inbox.DueTrash:
+	case inbox.DueTrash, inbox.DueImport:
 		return p.trash(ctx, d)
 	}
 	return errors.New("this version does not know how") // a newer one will
@@ -275,14 +275,15 @@ func (p *purging) trash(ctx context.Context, d inbox.Due) error {
 		}
 		d = given
 	}
-	for _, key := range d.Trash.Blobs {
-		if err := p.deps.Blobs.Delete(ctx, key); err != nil {
-			return blobFailure(err)
-		}
-	}
+	// The search counts blobs from below until one is missing, so it comes before those that are named are removed.
 	if d.Trash.Search != "" {
 		if err := removeUnnamed(ctx, p.deps.Blobs, d.Trash.Search); err != nil {
 			return err
+		}
+	}
+	for _, key := range d.Trash.Blobs {
+		if err := p.deps.Blobs.Delete(ctx, key); err != nil {
+			return blobFailure(err)
 		}
 	}
 	p.count.trash.Add(1)

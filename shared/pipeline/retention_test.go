@@ -332,8 +332,8 @@ func TestRetentionPutsOff(t *testing.T) {
 	f := fill(newEstate(t, engines["embedded"]))
 	key := ""
 	for _, m := range f.gone {
-		if m.BodyKey != "" { // the last of its trash
-			key = m.BodyKey
+		if m.BodyKey == "" && m.RawOwn { // the last of its trash
+			key = m.RawKey
 		}
 	}
 	broken := &brokenShelf{shelf: f.estate.blobs}

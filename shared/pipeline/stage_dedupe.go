@@ -32,9 +32,9 @@ func (r *run) dedupe(ctx context.Context) error {
 	}
 	r.duplicateOf = other
 	if r.own {
-		// Nobody else's bytes. A failure leaves them to the sweep of raw mail that no row names.
+		// Nobody else's bytes. Discard has made trash of them, so a failure here leaves them to retention.
 		if err := r.w.deps.Blobs.Delete(ctx, r.email.RawKey); err != nil {
-			r.w.deps.Logger.Warn("pipeline: bytes of a duplicate were left behind", slog.String("email", r.email.ID))
+			r.w.deps.Logger.Warn("pipeline: bytes of a duplicate are left to retention", slog.String("email", r.email.ID))
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ func (r *run) extract(ctx context.Context) error {
 func (r *run) extractOne(ctx context.Context, slug, by string) error {
 	t, err := r.w.deps.Extractions.Template(ctx, r.email.Workspace, inbox.TemplateID(r.email.Workspace, slug))
 	if apperr.Is(err, apperr.NotFound) || err == nil && !t.DeletedAt.IsZero() {
-		r.warn("extraction_template_missing", "There is no extraction template "+slug+" any more")
+		r.email.Warnings = append(r.email.Warnings, templateMissing(slug))
 		return nil
 	}
 	if err != nil {
@@ -51,11 +51,19 @@ func (r *run) extractOne(ctx context.Context, slug, by string) error {
 	if err != nil {
 		// The mail is worth more than what could be taken out of it, and extractions_run can try again.
 		r.w.deps.Logger.Error("pipeline: extraction failed", slog.String("email", r.email.ID), slog.String("template", t.ID), slog.String("error", err.Error()))
-		r.warn("extraction_failed", "The extraction template "+slug+" could not be applied")
+		r.email.Warnings = append(r.email.Warnings, extractionFailed(slug))
 		return nil
 	}
 	if err := r.w.deps.Extractions.PutExtraction(ctx, got); err != nil {
 		return fmt.Errorf("extraction: %w", err)
 	}
 	return nil
+}
+
+func templateMissing(slug string) inbox.Warning {
+	return inbox.Warning{Code: "extraction_template_missing", Detail: "There is no extraction template " + slug + " any more"}
+}
+
+func extractionFailed(slug string) inbox.Warning {
+	return inbox.Warning{Code: "extraction_failed", Detail: "The extraction template " + slug + " could not be applied"}
 }

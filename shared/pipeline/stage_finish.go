@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
@@ -39,6 +40,7 @@ func (r *run) store(ctx context.Context) error {
 	default:
 		r.email.Status = inbox.StatusProcessed
 	}
+	r.email.RuleLabels = slices.DeleteFunc(slices.Clone(r.email.Labels), func(l string) bool { return slices.Contains(r.had, l) })
 	now := r.w.deps.Clock().UTC()
 	r.email.ProcessedAt, r.email.UpdatedAt, r.email.Pipeline = now, now, Version
 	p := inbox.Processed{Email: r.email, Body: r.body, Attachments: r.attachments}

@@ -63,7 +63,7 @@ func (r *run) byRules(ctx context.Context) error {
 	if errors.Is(err, errBadRules) {
 		// They were checked when they were stored. Mail must not wait until somebody repairs them.
 		r.w.deps.Logger.Error("pipeline: rules can't be used", slog.String("workspace", r.email.Workspace), slog.String("error", err.Error()))
-		r.warn("rules_unusable", "The rules of the workspace could not be used on this mail")
+		r.email.Warnings = append(r.email.Warnings, rulesUnusable())
 		return nil
 	}
 	if err != nil || set == nil {
@@ -77,15 +77,23 @@ func (r *run) byRules(ctx context.Context) error {
 		out.Notify = nil
 	}
 	if out.LabelsFull {
-		r.warn("labels_full", fmt.Sprintf("Rules wanted more than %d labels; some were left out", inbox.MaxLabels))
+		r.email.Warnings = append(r.email.Warnings, labelsFull())
 	}
 	r.email.Labels, r.email.Category, r.email.CategoryBy = out.Labels, out.Category, out.CategoryBy
 	r.email.Rules, r.email.Notify, r.wishes = out.Matched, out.Notify, out.Extract
 	if out.Handled && r.email.HandledAt.IsZero() {
-		r.email.HandledAt = r.w.deps.Clock().UTC()
+		r.email.HandledAt, r.email.RuleHandled = r.w.deps.Clock().UTC(), true
 	}
 	if out.HeldBy != (inbox.RuleRef{}) && r.judged.Held == "" {
 		r.judged.Held = inbox.HeldByRule
 	}
 	return nil
+}
+
+func rulesUnusable() inbox.Warning {
+	return inbox.Warning{Code: "rules_unusable", Detail: "The rules of the workspace could not be used on this mail"}
+}
+
+func labelsFull() inbox.Warning {
+	return inbox.Warning{Code: "labels_full", Detail: fmt.Sprintf("Rules wanted more than %d labels; some were left out", inbox.MaxLabels)}
 }

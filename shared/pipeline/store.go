@@ -21,7 +21,8 @@ type Recipients interface {
 // Outbox holds what was accepted and is not finished, so that nothing depends on a queue that may lose a message.
 type Outbox interface {
 	// AnnounceIntake stores, before the bytes of a mail are, that they are to be removed again when its outbox row does not follow
-	// within inbox.AcceptTime. Repeating it changes nothing.
+	// within inbox.AcceptTime. Repeating it changes nothing. Of an imported mail, whose bytes other runs have under the same key, it is
+	// called once NameRaw was: they go only when none of these runs has stored its outbox row.
 	AnnounceIntake(ctx context.Context, in inbox.Intake) error
 	// NameRaw says which mails share the raw bytes under a key, before any of them is stored. Repeating it changes nothing.
 	// inbox.ErrRawDone: they have all been purged or discarded, and the bytes with them; conflict (raw_gone) when the bytes are gone and

@@ -50,6 +50,11 @@ func (n *Intake) AcceptStored(ctx context.Context, in inbox.Stored) ([]string, e
 	if done, err := n.read(ctx, in.Key, now, later); done || err != nil {
 		return nil, err
 	}
+	for _, rows := range [][]inbox.Intake{now, later} { // its transport has said yes to all
+		for i := range rows {
+			markStored(&rows[i], in.Recipients)
+		}
+	}
 	for _, row := range later {
 		if err := bounded(ctx, func(ctx context.Context) error { return n.deps.Holding.Hold(ctx, row) }); err != nil {
 			return nil, unavailable("hold the mail of a paused inbox", err)
@@ -71,6 +76,18 @@ func (n *Intake) AcceptStored(ctx context.Context, in inbox.Stored) ([]string, e
 		ids = append(ids, row.ID)
 	}
 	return ids, nil
+}
+
+// markStored is markTooLarge for rows whose deliveries are some of the recipients. Who refused the sender keeps that reason.
+func markStored(row *inbox.Intake, to []inbox.Recipient) {
+	for i := range row.Recipients {
+		d := &row.Recipients[i]
+		for _, r := range to {
+			if r.Inbox == d.Inbox && d.Door == "" && r.TooLarge(row.Size) {
+				d.Door = inbox.HeldTooLarge
+			}
+		}
+	}
 }
 
 // read names the bytes, so that nobody removes them from here on, and then reads them. done: a notice that comes again when all of its

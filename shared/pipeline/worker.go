@@ -175,7 +175,7 @@ func (w *Worker) mail(ctx context.Context, id string, attempt int, from origin) 
 	if err != nil {
 		return wrap("claim", id, err)
 	}
-	r := &run{w: w, email: email, attempt: attempt, origin: from}
+	r := &run{w: w, email: email, attempt: attempt, origin: from, had: email.Labels}
 	err = r.stages(ctx)
 	r.wipe(ctx, err)
 	if err != nil {
@@ -193,6 +193,7 @@ func (w *Worker) mail(ctx context.Context, id string, attempt int, from origin) 
 type run struct {
 	w       *Worker
 	email   inbox.Email
+	had     []string // labels of the mail before this run
 	attempt int
 	origin
 	tries  int    // traces of tries, with this one's once it is marked
@@ -210,6 +211,7 @@ type run struct {
 	wishes      []inbox.Wish // of rules
 	body        *inbox.Body
 	attachments []inbox.Attachment
+	seen        inbox.Email // before fit; of a second reading
 }
 
 // stages are in the order in which each needs what the one before it found. A stage that finds the mail unreadable calls fail; those after it have nothing

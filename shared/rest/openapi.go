@@ -168,7 +168,11 @@ func (d *describer) success(o *op.Operation) *huma.Response {
 // kindsOf lists what an operation can answer besides success.
 func kindsOf(o *op.Operation) []apperr.Kind {
 	// Whatever an operation takes, a query parameter that it does not is invalid.
-	kinds := []apperr.Kind{apperr.Unauthenticated, apperr.Forbidden, apperr.RateLimited, apperr.Internal, apperr.Unavailable, apperr.Invalid}
+	kinds := []apperr.Kind{apperr.Unauthenticated, apperr.RateLimited, apperr.Internal, apperr.Unavailable, apperr.Invalid}
+	// Whoever reaches a workspace is a viewer there at least.
+	if o.Scope != "" || o.Role > op.Viewer || o.AnyTenant || !o.Confines {
+		kinds = append(kinds, apperr.Forbidden)
+	}
 	if !o.AnyTenant || len(parameters(o.Path)) > 0 {
 		kinds = append(kinds, apperr.NotFound)
 	}

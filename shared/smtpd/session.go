@@ -29,6 +29,7 @@ type session struct {
 	mu       sync.Mutex
 	utf8     bool
 	from     string
+	size     int64 // as announced; 0: it was not (RFC 1870)
 	to       []inbox.Recipient
 	refused  int
 	poisoned bool // the connection can't be read on; it ends with the next Reset
@@ -80,7 +81,7 @@ func (s *session) Mail(from string, opts *smtp.MailOptions) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.from, s.utf8, s.to = from, opts.UTF8, nil
+	s.from, s.size, s.utf8, s.to = from, opts.Size, opts.UTF8, nil
 	return nil
 }
 
@@ -90,7 +91,7 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 		return shuttingDown()
 	}
 	s.mu.Lock()
-	smtputf8, from := s.utf8, s.from
+	smtputf8, from, size := s.utf8, s.from, s.size
 	s.mu.Unlock()
 	address, bad := recipientAddress(to, smtputf8, s.srv.opts.Domain)
 	if bad != nil {
@@ -109,6 +110,9 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	}
 	if r.State == inbox.StatePaused {
 		return reply(450, 2, 1, "Mailbox is paused, try again later")
+	}
+	if r.TooLarge(size) { // no guess at an address, so it is not counted as one
+		return reply(552, 2, 3, "Message too large for this recipient")
 	}
 	if err := s.srv.deps.Acceptor.Sender(ctx, r, from); err != nil {
 		s.notLookedUp(err)
@@ -162,8 +166,9 @@ func (s *session) Data(r io.Reader) (err error) {
 	s.guard.setBusy(true)
 	defer s.guard.setBusy(false)
 
-	b := newBody(r, s.conn.Conn(), s.guard, s.srv.opts)
 	in := s.envelope()
+	b := newBody(r, s.conn.Conn(), s.guard, s.srv.opts)
+	b.left = most(in.Recipients, b.left)
 	if len(in.Recipients) == 0 { // RSET overtook a chunk
 		return reply(503, 5, 1, "No recipients")
 	}
@@ -181,6 +186,18 @@ func (s *session) Data(r io.Reader) (err error) {
 	}
 	s.srv.deps.Logger.Info("smtp: mail accepted", slog.String("intake", id), slog.Int("recipients", len(in.Recipients)))
 	return nil
+}
+
+// most is how large the message may be for any of its recipients to take it.
+func most(to []inbox.Recipient, limit int64) int64 {
+	var n int64
+	for _, r := range to {
+		if r.MaxBytes == 0 {
+			return limit
+		}
+		n = max(n, r.MaxBytes)
+	}
+	return min(n, limit)
 }
 
 func (s *session) envelope() inbox.Incoming {
@@ -227,7 +244,7 @@ func ourFault(err error) string {
 func (s *session) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.from, s.to, s.utf8 = "", nil, false
+	s.from, s.size, s.to, s.utf8 = "", 0, nil, false
 	if s.poisoned || s.guard.late.Load() {
 		// go-smtp calls this after it has written the reply, and holds a lock that its own Close wants.
 		_ = s.guard.Close()

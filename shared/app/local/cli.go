@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -209,11 +210,11 @@ func (c backupCommand) Run(ctx context.Context, p *Process) error {
 	if _, err := os.Lstat(c.File); !errors.Is(err, fs.ErrNotExist) {
 		return apperr.New(apperr.Conflict, "", c.File+" exists.", "Name a file that does not.")
 	}
-	partial := c.File + ".partial"
-	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.CreateTemp(filepath.Dir(c.File), filepath.Base(c.File)+".*.partial") // one of its own: a killed run leaves its part
 	if err != nil {
 		return fmt.Errorf("make the archive: %w", err)
 	}
+	partial := f.Name()
 	err = p.stream(ctx, "backup", struct{}{}, f)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {

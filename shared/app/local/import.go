@@ -102,7 +102,7 @@ func importRecipient(ctx context.Context, store *inboxstore.Store, t importTarge
 	if err != nil {
 		return inbox.Recipient{}, err
 	}
-	return inbox.Recipient{Address: in.Address, Organization: in.Organization, Workspace: in.Workspace, Inbox: in.ID, State: in.State}, nil
+	return store.Recipient(ctx, in.Address)
 }
 
 // serveImport takes one mail over the socket.

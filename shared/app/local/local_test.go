@@ -195,8 +195,14 @@ func TestBackupIsADataFolder(t *testing.T) {
 		t.Fatal(errs)
 	}
 	file := filepath.Join(t.TempDir(), "backup.tar")
+	if err := os.WriteFile(file+".partial", nil, 0o600); err != nil { // of a run that was killed
+		t.Fatal(err)
+	}
 	if code, _, errs := h.buzon(t.Context(), "backup", file); code != 0 {
 		t.Fatal(errs)
+	}
+	if left, _ := filepath.Glob(file + ".*.partial"); len(left) > 0 {
+		t.Errorf("it leaves %v", left)
 	}
 	if code, _, errs := h.buzon(t.Context(), "backup", file); code != 1 || !strings.Contains(errs, "exists") {
 		t.Errorf("a second backup to the same file: %d %q, want a refusal", code, errs)

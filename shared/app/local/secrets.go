@@ -71,7 +71,11 @@ func signingKeys(dir string, clock func() time.Time) (*oauth.KeyRing, error) {
 		if err != nil {
 			return nil, err
 		}
-		return oauth.ParseKeySet(text)
+		set, err := oauth.ParseKeySet(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", keysFile, err)
+		}
+		return set, nil
 	}
 	if _, err := load(context.Background()); err != nil {
 		return nil, err

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/buzon-mail/buzon/shared/app/announce"
 	"github.com/buzon-mail/buzon/shared/app/authority"
 	"github.com/buzon-mail/buzon/shared/app/jsonlog"
@@ -308,7 +310,7 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	sweeper.Go(func() { s.tellDue(work) })
 	go func() { worker <- runner.Run(work) }()
 	verbs := s.admin.serveAdmin(adminListener)
-	go func() { failures <- serving("HTTP", site.Serve(stallListener{s.http})) }()
+	go func() { failures <- serving("HTTP", site.Serve(stallListener{netutil.LimitListener(s.http, maxHTTP)})) }()
 	go func() { failures <- serving("SMTP", mail.Serve(s.smtp)) }()
 	stop = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -321,6 +323,10 @@ func (s *Service) start() (stop func() error, failed <-chan error, err error) {
 	}
 	return stop, failures, nil
 }
+
+// maxHTTP is how many connections there are at once. Whoever comes then waits in the kernel, so that file descriptors are left for the
+// store and for SMTP, which counts its own.
+const maxHTTP = 512
 
 func (s *Service) smtpServer() (*smtpd.Server, error) {
 	options := smtpd.Options{Addr: s.cfg.SMTPAddr, Domain: s.cfg.SMTPDomain}
