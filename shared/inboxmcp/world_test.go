@@ -170,8 +170,9 @@ func (w *world) seed(v *op.Vocabulary) {
 	caller("wardenB", orgB, op.Admin, v.Parse("inboxes:write emails:read senders:write"), wsB)
 	caller("jobs", orgA, op.Operator, v.Parse("jobs:read"), wsA)
 	caller("foreman", orgA, op.Admin, v.Parse("jobs:read"), wsA)
-	caller("confined", orgA, op.Owner, all, wsA)
-	w.callers["confined"].Within = []string{"inbox_00000000000000000000000009"}
+	caller("confined", orgA, op.Owner, all|v.Parse("jobs:read"), wsA)
+	key := w.callers["confined"] // of acme's, for one inbox
+	key.Subject, key.Person, key.Key, key.Within = "user_acme", false, "key_00000000000000000000000001", []string{"inbox_00000000000000000000000009"}
 	caller("globex", orgB, op.Owner, all, wsB)
 	caller("hooks", orgA, op.Owner, v.Parse("webhooks:write webhooks:send"), wsA)
 	caller("hooksB", orgB, op.Owner, v.Parse("webhooks:write"), wsB)
