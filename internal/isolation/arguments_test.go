@@ -197,6 +197,8 @@ func (d *drawing) text(name string, s *schema) string {
 		return "2026-07"
 	case name == "email" || name == "from" || name == "to" || name == "participant":
 		return c.canary(d.w) + "@" + c.canaries[0] + ".example"
+	case name == "sender" && d.o.name == "prompt":
+		return d.either(c.slugs, d.w.other(c.tenant).slugs) + ".example"
 	case name == "json_schema":
 		return "{}"
 	case name == "field" && d.o.name == "extraction_templates_upsert":

@@ -33,6 +33,12 @@ const (
 	toolDeliveries  = "webhook_deliveries_list"
 	toolDelivery    = "webhook_deliveries_get"
 	toolRetry       = "webhook_deliveries_retry"
+
+	toolSenders      = "allowed_senders_list"
+	toolSenderCheck  = "allowed_senders_check"
+	toolSenderUpsert = "allowed_senders_upsert"
+	toolJobs         = "jobs_list"
+	toolJob          = "jobs_get"
 )
 
 // reply is what an operation answered, as it is on every surface.

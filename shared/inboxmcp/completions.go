@@ -74,6 +74,8 @@ func (o *Offers) values(ctx context.Context, call mcp.CallRequest, r *mcp.Comple
 		return whole(spanNames(), r.Value), nil
 	case argWebhook:
 		return o.webhookIDs(ctx, call, r.Value)
+	case argSender:
+		return o.listedSenders(ctx, call, r)
 	case argGoal:
 		return mcp.Completion{}, nil // the user's own words
 	case argLabel:
@@ -94,6 +96,8 @@ func (o *Offers) values(ctx context.Context, call mcp.CallRequest, r *mcp.Comple
 		return o.webhookIDs(ctx, call, r.Value)
 	case "webhook_delivery":
 		return o.listed(ctx, call, r.Value, toolDeliveries, newest)
+	case "job":
+		return o.ownJobs(ctx, call, r.Value)
 	}
 	switch {
 	case r.Argument == argThread, family == "thread", family == "thread_emails":
@@ -115,10 +119,14 @@ func whole(all []string, typed string) mcp.Completion {
 // matching keeps the values that begin as the typed text does, letter case aside. Each is checked once more for being a word
 // of ours: should a list ever carry something else, it is dropped, not shown.
 func matching(all []string, typed string) []string {
+	return matchingThat(word, all, typed)
+}
+
+func matchingThat(ours func(string) bool, all []string, typed string) []string {
 	typed = strings.ToLower(typed)
 	var out []string
 	for _, v := range all {
-		if word(v) && strings.HasPrefix(strings.ToLower(v), typed) && !slices.Contains(out, v) {
+		if ours(v) && strings.HasPrefix(strings.ToLower(v), typed) && !slices.Contains(out, v) {
 			out = append(out, v)
 		}
 	}

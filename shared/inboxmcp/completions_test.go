@@ -97,7 +97,7 @@ func TestCompletions(t *testing.T) {
 		})
 	}
 	for name, params := range map[string]map[string]any{
-		"prompt": completing("ref/prompt", "review_sender", "inbox", ""), "template": completing("ref/resource", "buzon://inbox/{x}", "x", ""),
+		"prompt": completing("ref/prompt", "review_all", "inbox", ""), "template": completing("ref/resource", "buzon://inbox/{x}", "x", ""),
 		"a URI": completing("ref/resource", "buzon://inbox/guide", "x", ""), "argument": completing("ref/prompt", "triage_inbox", "subject", ""),
 		"template's argument": completing("ref/resource", emailTemplate, "inbox", ""),
 	} {

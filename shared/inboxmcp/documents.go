@@ -52,7 +52,7 @@ pointers): in tools and resources they point into the JSON that came back ("" is
 - What happens by itself: rules_list; rules_test says what rules would do with an email and why; rules_upsert changes them.
 - Data in mail: extraction_templates_list, extractions_run, extractions_list; emails_get with include extractions.
 - Webhooks: webhooks_list, webhook_deliveries_list; buzon://inbox/events says what they can be told. Prompt debug_webhook.
-- Ready-made requests: prompts triage_inbox, summarize_thread, summarize_email, extract_fields, draft_rule.
+- Prompts: triage_inbox, summarize_thread, summarize_email, extract_fields, draft_rule, review_sender.
 
 ## Doing work
 1. List with handled=false. 2. Read what the summary does not settle. 3. emails_update adds labels, sets the category.

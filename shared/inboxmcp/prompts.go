@@ -28,7 +28,7 @@ type prompt struct {
 }
 
 // prompts is every prompt in the order of the list.
-func prompts() []prompt { return append(mailPrompts(), rulePrompts()...) }
+func prompts() []prompt { return slices.Concat(mailPrompts(), rulePrompts(), senderPrompts()) }
 
 func mailPrompts() []prompt {
 	language := mcp.PromptArgument{Name: argLanguage, Description: "Of the answer: es, en, fr, de, it or pt. Left out: the user's."}
@@ -126,8 +126,8 @@ func (o *Offers) prompt(name string) *prompt {
 	return nil
 }
 
-// check refuses what the operations would, but by the prompt's own names, and every value that is no word of ours: it
-// will stand in the instructions. Of several faults it names an unknown argument, else the first in the declared order.
+// check refuses what the operations would, but by the prompt's own names, and every value that would stand in the instructions and is no
+// word of ours. Of several faults it names an unknown argument, else the first in the declared order.
 func (p *prompt) check(arguments map[string]string) error {
 	names := make([]string, len(p.Arguments))
 	for i, a := range p.Arguments {
@@ -175,6 +175,10 @@ func expected(name, value string) string {
 	case argGoal:
 		if !sentence(value) {
 			return "at most " + strconv.Itoa(maxGoal) + " characters without control characters"
+		}
+	case argSender:
+		if _, ok := senderOf(value); !ok {
+			return "an address or a domain, such as ana@example.com or example.com"
 		}
 	default:
 		if !word(value) {

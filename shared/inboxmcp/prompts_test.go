@@ -192,7 +192,7 @@ func TestPromptsRefuse(t *testing.T) {
 			}
 		}
 	}
-	for who, name := range map[string]string{"acme": "review_sender", "roleless": "triage_inbox", "globex": "Triage_Inbox"} {
+	for who, name := range map[string]string{"acme": "review_all", "roleless": "triage_inbox", "globex": "Triage_Inbox"} {
 		if got := w.send(who, modern, "prompts/get", asking(name, map[string]any{"inbox": "support"})); got.err == nil || got.err.Message != "Unknown prompt: "+name {
 			t.Errorf("%s as %s: %s", name, who, got.body)
 		}

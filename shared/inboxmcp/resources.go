@@ -34,6 +34,7 @@ const (
 	argGoal     = "goal"
 	argWebhook  = "webhook_id"
 	argSince    = "since"
+	argSender   = "sender"
 )
 
 // family is a resource, or a template of resources.
@@ -55,7 +56,7 @@ type family struct {
 
 // families is every resource in the order of the lists.
 func families(d documents) []family {
-	return slices.Concat(fixed(d), templates(), webhookFamilies())
+	return slices.Concat(fixed(d), templates(), webhookFamilies(), inboxFamilies())
 }
 
 // webhookFamilies are about what is sent out.
@@ -72,6 +73,20 @@ func webhookFamilies() []family {
 		{
 			uri: "webhook-deliveries/{id}", name: "webhook_delivery", title: "Delivery to a webhook", mime: typeJSON, tool: toolDelivery, argument: argID,
 			description: "One delivery with its attempts, as webhook_deliveries_get.",
+		},
+	}
+}
+
+// inboxFamilies are about an inbox's list and about work that goes on.
+func inboxFamilies() []family {
+	return []family{
+		{
+			uri: "inboxes/{slug}/allowed-senders", name: "allowed_senders", title: "Allowed and blocked senders", mime: typeJSON, tool: toolSenders, argument: argID,
+			with: map[string]any{argLimit: inbox.MaxLimit}, description: "The first 100 entries of an inbox, as allowed_senders_list.",
+		},
+		{
+			uri: "jobs/{id}", name: "job", title: "Job", mime: typeJSON, tool: toolJob, argument: argID,
+			description: "Where a job of yours stands, as jobs_get.",
 		},
 	}
 }

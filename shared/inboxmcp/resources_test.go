@@ -55,24 +55,31 @@ func TestLists(t *testing.T) {
 	w := newWorld(t)
 	everything := map[string]string{
 		"resources/list":           "guide session inboxes statuses events limits errors",
-		"resources/templates/list": "emails/{id} emails/{id}/text emails/{id}/headers inboxes/{slug} inboxes/{slug}/emails threads/{id} threads/{id}/emails attachments/{id}",
+		"resources/templates/list": "emails/{id} emails/{id}/text emails/{id}/headers inboxes/{slug} inboxes/{slug}/emails threads/{id} threads/{id}/emails attachments/{id} jobs/{id}",
 		"prompts/list":             "triage_inbox summarize_thread summarize_email",
 	}
 	members := map[string]string{"resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}
 	narrower := map[string]map[string]string{
-		"mailonly":  {"resources/list": "guide session statuses events limits errors", "resources/templates/list": "emails/{id} emails/{id}/text emails/{id}/headers inboxes/{slug}/emails threads/{id} threads/{id}/emails attachments/{id}"},
-		"scopeless": {"resources/list": "guide session statuses events limits errors", "resources/templates/list": "", "prompts/list": ""},
+		"mailonly":  {"resources/list": "guide session statuses events limits errors", "resources/templates/list": "emails/{id} emails/{id}/text emails/{id}/headers inboxes/{slug}/emails threads/{id} threads/{id}/emails attachments/{id} jobs/{id}"},
+		"scopeless": {"resources/list": "guide session statuses events limits errors", "resources/templates/list": "jobs/{id}", "prompts/list": ""},
 		"roleless":  {"resources/list": "guide statuses events limits errors", "resources/templates/list": "", "prompts/list": ""},
 		"ruler": {
-			"resources/templates/list": everything["resources/templates/list"] + " rules/{slug} extraction-templates/{slug} extractions/{email_id}/{template}",
+			"resources/templates/list": strings.TrimSuffix(everything["resources/templates/list"], "jobs/{id}") + "rules/{slug} extraction-templates/{slug} extractions/{email_id}/{template} jobs/{id}",
 			"prompts/list":             everything["prompts/list"] + " extract_fields draft_rule",
 		},
 		"hooks": {
-			"resources/list": "guide session statuses events limits errors", "resources/templates/list": "webhooks/{id} webhooks/{id}/deliveries webhook-deliveries/{id}",
+			"resources/list": "guide session statuses events limits errors", "resources/templates/list": "webhooks/{id} webhooks/{id}/deliveries webhook-deliveries/{id} jobs/{id}",
 			"prompts/list": "debug_webhook",
 		},
+		"warden": {
+			"resources/templates/list": strings.TrimSuffix(everything["resources/templates/list"], "jobs/{id}") + "inboxes/{slug}/allowed-senders jobs/{id}",
+			"prompts/list":             everything["prompts/list"] + " review_sender",
+		},
+		"listonly": {
+			"resources/list": "guide session statuses events limits errors", "resources/templates/list": "inboxes/{slug}/allowed-senders jobs/{id}", "prompts/list": "",
+		},
 	}
-	for _, who := range []string{"acme", "viewer", "blind", "globex", "two", "ruler", "mailonly", "hooks", "scopeless", "roleless"} {
+	for _, who := range []string{"acme", "viewer", "blind", "globex", "two", "ruler", "mailonly", "hooks", "warden", "listonly", "confined", "scopeless", "roleless"} {
 		for method, all := range everything {
 			want := all
 			if narrow, ok := narrower[who][method]; ok {
@@ -261,6 +268,11 @@ func TestScopes(t *testing.T) {
 		{"scopeless", "resources/read", "emails:read", read("buzon://inbox/emails/email_00000000000000000000000009")},
 		{"scopeless", "resources/read", "emails:read", read("buzon://inbox/attachments/x")},
 		{"scopeless", "prompts/get", "emails:read", map[string]any{"name": "triage_inbox"}},
+		{"scopeless", "prompts/get", "emails:read senders:read", map[string]any{"name": "review_sender"}},
+		{"acme", "prompts/get", "senders:read", map[string]any{"name": "review_sender"}},
+		{"listonly", "prompts/get", "emails:read", map[string]any{"name": "review_sender"}},
+		{"acme", "resources/read", "senders:read", read("buzon://inbox/inboxes/support/allowed-senders")},
+		{"acme", "completion/complete", "senders:read", completing("ref/prompt", "review_sender", "sender", "")},
 		{"scopeless", "prompts/get", "emails:read", map[string]any{"name": "summarize_thread", "arguments": map[string]any{"thread_id": "x"}}},
 		{"scopeless", "completion/complete", "emails:read", completing("ref/prompt", "triage_inbox", "inbox", "")},
 		{"scopeless", "completion/complete", "emails:read", completing("ref/resource", "buzon://inbox/emails/{id}", "id", "")},
