@@ -188,28 +188,8 @@ func (s *Emails) Forward(ctx context.Context, a Actor, id string, r ForwardReque
 	if err != nil {
 		return Job{}, err
 	}
-	j, err := s.d.newJob(a, JobSpec{
+	return s.d.startEmailJob(ctx, a, hidden, JobSpec{
 		Kind: KindForward, Scope: "emails:send", Role: RoleOperator, Target: id,
 		Params: ForwardParams{To: to, Note: r.Note, Files: r.Files},
-	})
-	if err != nil {
-		return Job{}, err
-	}
-	act, err := s.d.act(a)
-	if err != nil {
-		return Job{}, err
-	}
-	j, err = s.d.Emails.StartEmailJob(ctx, a.Workspace, id, act, func(e Email) (Job, error) {
-		if hidden[e.Inbox] {
-			return Job{}, NoEmail()
-		}
-		if err := Forwardable(e, r.Files); err != nil {
-			return Job{}, err
-		}
-		return j, a.confirm(e.ID, e.Version, true)
-	})
-	if err != nil {
-		return Job{}, fmt.Errorf("forward %s: %w", id, err)
-	}
-	return s.d.started(ctx, j), nil
+	}, func(e Email) error { return Forwardable(e, r.Files) })
 }

@@ -115,25 +115,7 @@ func (s *Emails) Reprocess(ctx context.Context, a Actor, id string, p ReprocessP
 	if err != nil {
 		return Job{}, fmt.Errorf("hidden inboxes of %s: %w", a.Workspace, err)
 	}
-	j, err := s.d.newJob(a, JobSpec{Kind: KindReprocess, Scope: "emails:write", Role: RoleOperator, Target: id, Params: p})
-	if err != nil {
-		return Job{}, err
-	}
-	act, err := s.d.act(a)
-	if err != nil {
-		return Job{}, err
-	}
-	j, err = s.d.Emails.StartEmailJob(ctx, a.Workspace, id, act, func(e Email) (Job, error) {
-		if hidden[e.Inbox] {
-			return Job{}, NoEmail()
-		}
-		if err := reprocessable(e); err != nil {
-			return Job{}, err
-		}
-		return j, a.confirm(e.ID, e.Version, true)
-	})
-	if err != nil {
-		return Job{}, fmt.Errorf("reprocess %s: %w", id, err)
-	}
-	return s.d.started(ctx, j), nil
+	return s.d.startEmailJob(ctx, a, hidden, JobSpec{
+		Kind: KindReprocess, Scope: "emails:write", Role: RoleOperator, Target: id, Params: p,
+	}, reprocessable)
 }

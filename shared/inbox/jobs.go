@@ -110,6 +110,32 @@ func (s *Jobs) Start(ctx context.Context, a Actor, spec JobSpec) (Job, error) {
 	return s.d.started(ctx, j), nil
 }
 
+// startEmailJob makes a job about one mail durable, in the transaction that finds it fit, and sends it. hidden are the inboxes whose
+// mail is not shown.
+func (d Deps) startEmailJob(ctx context.Context, a Actor, hidden map[string]bool, spec JobSpec, fit func(Email) error) (Job, error) {
+	j, err := d.newJob(a, spec)
+	if err != nil {
+		return Job{}, err
+	}
+	act, err := d.act(a)
+	if err != nil {
+		return Job{}, err
+	}
+	j, err = d.Emails.StartEmailJob(ctx, a.Workspace, spec.Target, act, func(e Email) (Job, error) {
+		if hidden[e.Inbox] {
+			return Job{}, NoEmail()
+		}
+		if err := fit(e); err != nil {
+			return Job{}, err
+		}
+		return j, a.confirm(e.ID, e.Version, true)
+	})
+	if err != nil {
+		return Job{}, fmt.Errorf("start %s of %s: %w", spec.Kind, spec.Target, err)
+	}
+	return d.started(ctx, j), nil
+}
+
 // MaxJobWait is how long Get waits for a job to end.
 const MaxJobWait = 20 * time.Second
 

@@ -51,22 +51,10 @@ func (b *batch) startJob(j inbox.Job) {
 
 // StartJob implements inbox.JobStore.
 func (s *Store) StartJob(ctx context.Context, j inbox.Job, act inbox.Act) error {
-	for range attempts {
-		if err := s.unused(ctx, act); err != nil {
-			return err
-		}
-		var b batch
+	return s.insert(ctx, "start job "+j.ID, act, func(b *batch) {
 		b.startJob(j)
 		b.act(act, j.ID, nil, j, targetsOf(j)...)
-		err := s.commit(ctx, &b)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, store.ErrConflict) {
-			return failed("start job "+j.ID, err)
-		}
-	}
-	return inbox.Busy()
+	})
 }
 
 func targetsOf(j inbox.Job) []string {

@@ -139,6 +139,25 @@ func (s *Store) commit(ctx context.Context, b *batch) error {
 	return s.engine.Transact(ctx, b.ops...) //nolint:wrapcheck // callers name the step and look for conflicts
 }
 
+// insert writes what follows from no row that is there, unless what the act brings was used before.
+func (s *Store) insert(ctx context.Context, step string, act inbox.Act, fill func(*batch)) error {
+	for range attempts {
+		if err := s.unused(ctx, act); err != nil {
+			return err
+		}
+		var b batch
+		fill(&b)
+		err := s.commit(ctx, &b)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return failed(step, err)
+		}
+	}
+	return inbox.Busy()
+}
+
 // conflictAt is the index of the op that refused a transaction; -1 when err is something else.
 func conflictAt(err error) int {
 	if c, ok := errors.AsType[*store.ConflictError](err); ok {

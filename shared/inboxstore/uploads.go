@@ -28,22 +28,10 @@ func (b *batch) upload(u inbox.Upload, read uint64) {
 
 // CreateUpload implements inbox.UploadStore.
 func (s *Store) CreateUpload(ctx context.Context, u inbox.Upload, act inbox.Act) error {
-	for range attempts {
-		if err := s.unused(ctx, act); err != nil {
-			return err
-		}
-		var b batch
+	return s.insert(ctx, "create upload "+u.ID, act, func(b *batch) {
 		b.upload(u, 0)
 		b.act(act, u.ID, nil, u)
-		err := s.commit(ctx, &b)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, store.ErrConflict) {
-			return failed("create upload "+u.ID, err)
-		}
-	}
-	return inbox.Busy()
+	})
 }
 
 // Upload implements inbox.UploadStore.
