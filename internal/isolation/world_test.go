@@ -1,10 +1,8 @@
 package isolation
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -14,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/buzon-mail/buzon/shared/app/local"
-	"github.com/buzon-mail/buzon/shared/config"
+	"github.com/buzon-mail/buzon/internal/running"
 	"github.com/buzon-mail/buzon/shared/inboxops"
 	"github.com/buzon-mail/buzon/shared/testkit"
 )
@@ -269,28 +266,7 @@ func (w *world) serve() {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	env := map[string]string{
-		"BUZON_HTTP_ADDR": "127.0.0.1:0", "BUZON_SMTP_ADDR": "127.0.0.1:0", "BUZON_DATA_DIR": dir, "BUZON_DEMO": "1",
-		"BUZON_RATE_PER_MINUTE": "0", "BUZON_OUTWARD_PER_MINUTE": "0",
-	}
-	getenv := func(name string) string { return env[name] }
-	cfg, err := config.LoadLocal(getenv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, err := local.New(cfg, local.Options{Log: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- service.Run(ctx, io.Discard) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the service ended: %v", err)
-		}
-	})
+	ended := running.Serve(t, dir, map[string]string{"BUZON_RATE_PER_MINUTE": "0", "BUZON_OUTWARD_PER_MINUTE": "0"})
 	var demo struct {
 		URL   string `json:"mcp_url"`
 		SMTP  string `json:"smtp_addr"`

@@ -16,7 +16,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"net/textproto"
 	"os"
@@ -29,8 +28,8 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/buzon-mail/buzon/internal/running"
 	"github.com/buzon-mail/buzon/shared/app/local"
-	"github.com/buzon-mail/buzon/shared/config"
 	"github.com/buzon-mail/buzon/shared/testkit"
 )
 
@@ -268,27 +267,7 @@ func mask(text, origin string) string {
 // startLocal runs the local process in this one, with the demo, on ports of the system's choice.
 func startLocal(t *testing.T) door {
 	dir := t.TempDir()
-	cfg, err := config.LoadLocal(func(name string) string {
-		return map[string]string{
-			"BUZON_HTTP_ADDR": "127.0.0.1:0", "BUZON_SMTP_ADDR": "127.0.0.1:0", "BUZON_DATA_DIR": dir, "BUZON_DEMO": "1",
-		}[name]
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, err := local.New(cfg, local.Options{Log: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- service.Run(ctx, io.Discard) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the service ended: %v", err)
-		}
-	})
+	ended := running.Serve(t, dir, nil)
 	demo := awaitDemo(t, filepath.Join(dir, "demo.json"), ended)
 	return door{
 		name: "local", engine: embedded, client: testkit.Client{HTTP: http.DefaultClient, Origin: strings.TrimSuffix(demo.MCPURL, "/mcp")},
@@ -315,11 +294,12 @@ func (d demoFile) token(email string) string {
 	return nobody
 }
 
-func awaitDemo(t *testing.T, path string, ended <-chan error) (doc demoFile) {
+func awaitDemo(t *testing.T, path string, ended chan error) (doc demoFile) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		select {
 		case err := <-ended:
+			ended <- err
 			t.Fatalf("the service ended: %v", err)
 		default:
 		}

@@ -1,16 +1,13 @@
 package hammer_test
 
 import (
-	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/buzon-mail/buzon/internal/hammer/hammer"
-	"github.com/buzon-mail/buzon/shared/app/local"
-	"github.com/buzon-mail/buzon/shared/config"
+	"github.com/buzon-mail/buzon/internal/running"
 )
 
 // Two loads at once over the whole service: with -race, what make check runs, this is where the rooms meet under load.
@@ -61,28 +58,7 @@ func TestRefusals(t *testing.T) {
 // serve runs the local process in this one and returns the path of its demo.json.
 func serve(t *testing.T) string {
 	dir := t.TempDir()
-	cfg, err := config.LoadLocal(func(name string) string {
-		return map[string]string{
-			"BUZON_HTTP_ADDR": "127.0.0.1:0", "BUZON_SMTP_ADDR": "127.0.0.1:0", "BUZON_DATA_DIR": dir, "BUZON_DEMO": "1",
-			"BUZON_RATE_PER_MINUTE": "0",
-		}[name]
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, err := local.New(cfg, local.Options{Log: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- service.Run(ctx, io.Discard) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the service ended: %v", err)
-		}
-	})
+	ended := running.Serve(t, dir, map[string]string{"BUZON_RATE_PER_MINUTE": "0"})
 	demo := filepath.Join(dir, "demo.json")
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
