@@ -5,25 +5,23 @@ import "sync"
 // cacheEntries bounds the memory: about 2 MB when full.
 const cacheEntries = 4096
 
-type digest = [32]byte
-
-// cache remembers verified tokens by their SHA-256 until they expire. Only tokens that verified enter, so strangers can't
+// cache remembers verified tokens by their fingerprints until they expire. Only tokens that verified enter, so strangers can't
 // fill it. The oldest entry makes room for a new one, and a key set that was read anew empties it.
 type cache struct {
 	mu         sync.RWMutex // guards all below
 	generation uint64       // of the key set that verified the entries
-	entries    map[digest]*Claims
-	order      []digest // a ring in order of insertion
-	next       int      // where the ring is written when it is full
+	entries    map[Fingerprint]*Claims
+	order      []Fingerprint // a ring in order of insertion
+	next       int           // where the ring is written when it is full
 	limit      int
 }
 
 func newCache(limit int) *cache {
-	return &cache{entries: make(map[digest]*Claims), limit: limit}
+	return &cache{entries: make(map[Fingerprint]*Claims), limit: limit}
 }
 
 // get returns nil for what is unknown, expired, or verified by another key set. now is seconds since 1970.
-func (c *cache) get(sum digest, generation uint64, now int64) *Claims {
+func (c *cache) get(sum Fingerprint, generation uint64, now int64) *Claims {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	claims := c.entries[sum]
@@ -33,7 +31,7 @@ func (c *cache) get(sum digest, generation uint64, now int64) *Claims {
 	return claims
 }
 
-func (c *cache) put(sum digest, generation uint64, claims *Claims) {
+func (c *cache) put(sum Fingerprint, generation uint64, claims *Claims) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if generation < c.generation {

@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"time"
@@ -21,11 +20,12 @@ type VerifierOptions struct {
 // Verifier checks access tokens without reading a store. What a token says is trusted until it expires; what must be
 // fresher (revocation, role, membership) is checked by whoever turns claims into a caller.
 type Verifier struct {
-	keys      *KeyRing
-	opts      VerifierOptions
-	clock     func() time.Time
-	cache     *cache
-	published []string // ids of the development keys
+	keys         *KeyRing
+	opts         VerifierOptions
+	clock        func() time.Time
+	cache        *cache
+	fingerprints *fingerprints
+	published    []string // ids of the development keys
 }
 
 // NewVerifier refuses a configuration that would accept nothing, or the development issuer where it must not.
@@ -41,7 +41,7 @@ func NewVerifier(keys *KeyRing, clock func() time.Time, o VerifierOptions) (*Ver
 		return nil, err
 	}
 	return &Verifier{
-		keys: keys, opts: o, clock: clock, cache: newCache(cacheEntries),
+		keys: keys, opts: o, clock: clock, cache: newCache(cacheEntries), fingerprints: newFingerprints(),
 		published: []string{published.current.id, published.next.id},
 	}, nil
 }
@@ -58,7 +58,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Claims, error) {
 		return nil, err
 	}
 	now := v.clock()
-	sum := hash(token)
+	sum, _ := v.fingerprints.of(token) // not too long
 	if c := v.cache.get(sum, generation, now.Unix()); c != nil {
 		return c, nil
 	}
@@ -73,15 +73,6 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Claims, error) {
 	return c, nil
 }
 
-// hash copies the usual token through the stack: on a warm call this was the only allocation.
-func hash(token string) digest {
-	var buf [2048]byte // every scope there is makes a token of 1.2 KB
-	if len(token) > len(buf) {
-		return sha256.Sum256([]byte(token))
-	}
-	return sha256.Sum256(buf[:copy(buf[:], token)])
-}
-
 // check is the whole verification of RFC 9068 section 4, signature before claims: an unverified claim decides nothing.
 func (v *Verifier) check(keys *KeySet, token string, now time.Time) (*Claims, error) {
 	// The list of algorithms is ours, never the token's: "none", or HS256 keyed with the public key, is refused here.
@@ -89,7 +80,7 @@ func (v *Verifier) check(keys *KeySet, token string, now time.Time) (*Claims, er
 	if err != nil {
 		return nil, invalid("not a compact ES256 JWS")
 	}
-	// Base64 has several spellings of the same bytes. Only one passes, so that a token has one hash.
+	// Base64 has several spellings of the same bytes. Only one passes, so that a token has one fingerprint.
 	if canonical, err := signed.CompactSerialize(); err != nil || canonical != token {
 		return nil, invalid("not in canonical form")
 	}

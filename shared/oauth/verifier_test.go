@@ -286,7 +286,7 @@ func TestLeakedKeyIsForgotten(t *testing.T) {
 
 func TestCacheIsBounded(t *testing.T) {
 	c := newCache(3)
-	sum := func(n byte) digest { return digest{n} }
+	sum := func(n byte) Fingerprint { return Fingerprint{n} }
 	for n := range byte(5) {
 		c.put(sum(n), 1, &Claims{Expires: 100})
 	}

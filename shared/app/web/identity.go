@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"crypto/sha256"
 	"net/http"
 	"strings"
 	"sync"
@@ -45,7 +44,7 @@ type Grants interface {
 }
 
 // identity turns a bearer token into a caller: what the token says, narrowed to what the person may do now. The answer is
-// kept under the header's hash for at most freshness, so a warm call costs one hash and one look-up. Routes that must not act on
+// kept under the header's fingerprint for at most freshness, so a warm call costs one of those and one look-up. Routes that must not act on
 // an answer that was kept ask it anew (op.Caller.Again), which corrects what was kept as well.
 type identity struct {
 	verifier   *oauth.Verifier
@@ -56,7 +55,7 @@ type identity struct {
 	clock      func() time.Time
 
 	mu   sync.RWMutex
-	seen map[[sha256.Size]byte]known // guarded by mu
+	seen map[oauth.Fingerprint]known // guarded by mu
 	used map[string]time.Time        // id of a key -> when its use was noted; guarded by mu
 }
 
@@ -67,7 +66,7 @@ type known struct {
 
 func newIdentity(v *oauth.Verifier, d Directory, g Grants, k Keys, vocabulary *op.Vocabulary, clock func() time.Time) *identity {
 	return &identity{
-		verifier: v, directory: d, grants: g, keys: k, vocabulary: vocabulary, clock: clock, seen: map[[sha256.Size]byte]known{},
+		verifier: v, directory: d, grants: g, keys: k, vocabulary: vocabulary, clock: clock, seen: map[oauth.Fingerprint]known{},
 		used: map[string]time.Time{},
 	}
 }
@@ -76,7 +75,7 @@ func newIdentity(v *oauth.Verifier, d Directory, g Grants, k Keys, vocabulary *o
 // same header, whole, and was well formed.
 func (i *identity) Authenticate(ctx context.Context, h http.Header) (*op.Caller, error) {
 	now := i.clock()
-	sum, hashed := digestOf(h)
+	sum, hashed := i.fingerprint(h)
 	if hashed {
 		i.mu.RLock()
 		k, ok := i.seen[sum]
@@ -133,25 +132,20 @@ func (i *identity) read(ctx context.Context, resolve resolver, keep func(*op.Cal
 	return caller, err
 }
 
-// digestOf is the SHA-256 of the Authorization header: the cache never holds a token, and a look-up by digest tells nothing
-// by its time. ok is false when there is not exactly one header of a plausible size, which must not be hashed at a
-// stranger's wish.
-func digestOf(h http.Header) (sum [sha256.Size]byte, ok bool) {
+// fingerprint is that of the Authorization header: the cache never holds a token, and a look-up tells nothing by its time. ok is
+// false when there is not exactly one header of a plausible size.
+func (i *identity) fingerprint(h http.Header) (sum oauth.Fingerprint, ok bool) {
 	values := h["Authorization"]
-	if len(values) != 1 || len(values[0]) > len("Bearer ")+oauth.MaxTokenBytes {
+	if len(values) != 1 {
 		return sum, false
 	}
-	var buf [2048]byte // on the stack: a warm call with a usual token allocates nothing here
-	if len(values[0]) > len(buf) {
-		return sha256.Sum256([]byte(values[0])), true
-	}
-	return sha256.Sum256(buf[:copy(buf[:], values[0])]), true
+	return i.verifier.Fingerprint(values[0])
 }
 
 // remember keeps a caller, in the place of an older answer, or forgets it when there is none any more. It drops what has
 // expired, and everything if that is not enough: with a full cache of live callers a verification more often is better than
 // memory without bound.
-func (i *identity) remember(sum [sha256.Size]byte, c *op.Caller, now time.Time) {
+func (i *identity) remember(sum oauth.Fingerprint, c *op.Caller, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if c == nil {
