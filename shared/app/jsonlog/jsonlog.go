@@ -16,7 +16,7 @@ import (
 
 // New is a logger that writes to out, from level Info on, the fields that are Allowed. It is safe for concurrent use; each line is
 // one write.
-func New(out io.Writer) *slog.Logger { return slog.New(newHandler(out, kept, nil)) }
+func New(out io.Writer) *slog.Logger { return slog.New(newHandler(out, Allowed, nil)) }
 
 // ForFunction is New for a Lambda function, whose name it is given: metrics of the lines go into the log between them. Without a
 // name, as where a function is emulated, there are none.
@@ -24,13 +24,17 @@ func ForFunction(out io.Writer, name string) *slog.Logger {
 	if name == "" {
 		return New(out)
 	}
-	return slog.New(newHandler(out, kept, &meter{function: name}))
+	return slog.New(newHandler(out, Allowed, &meter{function: name}))
 }
 
-// newHandler is the handler; keep nil: every field.
-func newHandler(out io.Writer, keep func([]slog.Attr) []slog.Attr, m *meter) *handler {
+// newHandler is the handler; allowed nil: every field.
+func newHandler(out io.Writer, allowed func(string) bool, m *meter) *handler {
 	locked := &lockedWriter{out: out}
-	return &handler{out: locked, rest: slog.NewJSONHandler(locked, nil), keep: keep, meter: m}
+	h := &handler{out: locked, rest: slog.NewJSONHandler(locked, nil), allowed: allowed, meter: m}
+	if allowed != nil {
+		h.keep = kept
+	}
+	return h
 }
 
 // lockedWriter keeps the lines of the two handlers apart.
@@ -50,9 +54,11 @@ func (w *lockedWriter) Write(p []byte) (int, error) {
 type handler struct {
 	out     *lockedWriter
 	rest    slog.Handler
-	keep    func([]slog.Attr) []slog.Attr // nil: all
+	allowed func(string) bool             // nil: all
+	keep    func([]slog.Attr) []slog.Attr // by allowed; nil: all
+	names   names                         // of those allowed
 	meter   *meter                        // nil: none; guarded by out's lock
-	buffers sync.Pool                     // *[]byte
+	sheets  sync.Pool                     // *sheet
 	attrs   sync.Pool                     // *[]slog.Attr
 }
 
@@ -124,31 +130,31 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 // HandleAttrs writes what Handle writes of a record with these parts, without a record: who writes a line with every request
 // keeps its attributes and lends them. They are not kept here.
 func (h *handler) HandleAttrs(ctx context.Context, at time.Time, level slog.Level, message string, attrs []slog.Attr) error {
-	if h.keep != nil {
-		attrs = h.keep(attrs)
-	}
-	buf := h.buffer()
-	defer h.buffers.Put(buf)
-	line, ok := appendHead((*buf)[:0], at, level, message)
+	on := h.sheet()
+	defer h.sheets.Put(on)
+	line, ok := on.appendHead(at, level, message)
 	for i := 0; ok && i < len(attrs); i++ {
-		line, ok = appendAttr(line, attrs[i])
+		line, ok = h.appendAttr(line, &attrs[i])
 	}
-	*buf = line
+	on.buf = line
 	if !ok {
+		if h.keep != nil {
+			attrs = h.keep(attrs)
+		}
 		r := slog.NewRecord(at, level, message, 0)
 		r.AddAttrs(attrs...)
 		if err := h.rest.Handle(ctx, r); err != nil {
 			return err //nolint:wrapcheck // slog drops it
 		}
-	} else if err := h.end(buf); err != nil {
+	} else if err := h.end(on); err != nil {
 		return err
 	}
-	return h.measure(at, message, attrs, buf)
+	return h.measure(at, message, attrs, on)
 }
 
 // measure counts a line, and writes the metrics when they are due. They lie behind one another and not in one another, so that each
 // line is whole.
-func (h *handler) measure(at time.Time, message string, attrs []slog.Attr, buf *[]byte) error {
+func (h *handler) measure(at time.Time, message string, attrs []slog.Attr, on *sheet) error {
 	if h.meter == nil {
 		return nil
 	}
@@ -157,48 +163,43 @@ func (h *handler) measure(at time.Time, message string, attrs []slog.Attr, buf *
 	if !h.meter.add(at, message, attrs) {
 		return nil
 	}
-	*buf = h.meter.render((*buf)[:0], at)
-	_, err := h.out.out.Write(*buf)
+	on.buf = h.meter.render(on.buf[:0], at)
+	_, err := h.out.out.Write(on.buf)
 	return err //nolint:wrapcheck // slog drops it
 }
 
-func (h *handler) buffer() *[]byte {
-	buf, ok := h.buffers.Get().(*[]byte)
+func (h *handler) sheet() *sheet {
+	s, ok := h.sheets.Get().(*sheet)
 	if !ok {
-		buf = new([]byte)
+		s = new(sheet)
 	}
-	return buf
+	return s
 }
 
-// end closes the line in buf and writes it.
-func (h *handler) end(buf *[]byte) error {
-	*buf = append(*buf, '}', '\n')
-	_, err := h.out.Write(*buf)
+// end closes the line and writes it.
+func (h *handler) end(s *sheet) error {
+	s.buf = append(s.buf, '}', '\n')
+	_, err := h.out.Write(s.buf)
 	return err //nolint:wrapcheck // slog drops it
 }
 
 // appendHead and appendAttr are false for what they can't write.
-func appendHead(b []byte, at time.Time, level slog.Level, message string) ([]byte, bool) {
-	year := at.Year()
-	if at.IsZero() || year < 0 || year > 9999 {
+func (s *sheet) appendHead(at time.Time, level slog.Level, message string) ([]byte, bool) {
+	b, ok := s.appendTime(append(s.buf[:0], `{"time":"`...), at)
+	if !ok {
 		return b, false
 	}
-	b = append(b, `{"time":"`...)
-	b = at.AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","level":"`...)
 	b = append(b, level.String()...)
 	return appendText(append(b, `","msg":`...), message)
 }
 
-func appendAttr(b []byte, a slog.Attr) ([]byte, bool) {
-	if a.Key == "" {
+func (h *handler) appendAttr(b []byte, a *slog.Attr) ([]byte, bool) {
+	w := h.names.find(a.Key, h.allowed)
+	if w == nil {
 		return b, false
 	}
-	b, ok := appendText(append(b, ','), a.Key)
-	if !ok {
-		return b, false
-	}
-	return appendValue(append(b, ':'), a.Value)
+	return appendValue(append(b, w.text...), a.Value)
 }
 
 func appendValue(b []byte, v slog.Value) ([]byte, bool) {

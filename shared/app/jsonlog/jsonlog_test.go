@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -105,5 +106,65 @@ func BenchmarkLine(b *testing.B) {
 					slog.String("grant", "grant_01KDT00000000000000000BENCH"))
 			}
 		})
+	}
+}
+
+// BenchmarkLent is the line that shared/mcp writes with each request.
+func BenchmarkLent(b *testing.B) {
+	h := newHandler(io.Discard, Allowed, nil)
+	attrs := []slog.Attr{
+		slog.String("request_id", "0123456789abcdef01234567"), slog.String("http.request.method", "POST"), slog.String("mcp.method.name", "tools/list"),
+		slog.String("mcp.protocol.version", "2026-07-28"), slog.Int("http.response.status_code", 200), slog.Int("http.request.body.size", 300),
+		slog.Int("http.response.body.size", 14000), slog.Int64("us", 30), slog.String("grant", "grant_01KDT00000000000000000BENCH"),
+	}
+	at := time.Date(2026, 7, 28, 1, 2, 3, 123456789, time.UTC)
+	b.ReportAllocs()
+	for b.Loop() {
+		at = at.Add(7 * time.Millisecond)
+		if err := h.HandleAttrs(b.Context(), at, slog.LevelInfo, "mcp request", attrs); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// TestNames: whatever order names come in, and more of them than there is room for, a line has its own, and none that isn't allowed.
+func TestNames(t *testing.T) {
+	var out bytes.Buffer
+	h := newHandler(&out, func(name string) bool { return name[0] != 'x' }, nil)
+	h.keep = nil
+	for range 2 {
+		for i := range 2000 {
+			name := "n" + strconv.Itoa(i*7919)
+			out.Reset()
+			if err := h.HandleAttrs(t.Context(), time.Unix(1, 0).UTC(), slog.LevelInfo, "m", []slog.Attr{slog.Int(name, i)}); err != nil {
+				t.Fatal(err)
+			}
+			if want := `{"time":"1970-01-01T00:00:01Z","level":"INFO","msg":"m","` + name + `":` + strconv.Itoa(i) + "}\n"; out.String() != want {
+				t.Fatalf("got %s want %s", out.Bytes(), want)
+			}
+			if h.names.find("x"+name, h.allowed) != nil || h.names.find(name+`"`, h.allowed) != nil {
+				t.Fatalf("%s was found beside the list", name)
+			}
+		}
+	}
+}
+
+// TestTimes: lines that follow one another share what they can of their times, and nothing else.
+func TestTimes(t *testing.T) {
+	var s sheet
+	zones := []*time.Location{time.UTC, time.Local, time.FixedZone("a", 7200), time.FixedZone("b", -12600), time.FixedZone("c", 3601)}
+	second := time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
+	for _, step := range []time.Duration{0, 1, 10, 100_000, 123_456_789, 999_999_999, 999_999_000, 500_000_000, time.Second, time.Second + 1, time.Hour, -time.Hour, -1, 400 * 24 * time.Hour, -100 * 366 * 24 * time.Hour} {
+		for _, zone := range zones {
+			at := second.Add(step).In(zone)
+			if got, ok := s.appendTime(nil, at); !ok || string(got) != at.Format(time.RFC3339Nano) {
+				t.Errorf("got %s, %t; want %s", got, ok, at.Format(time.RFC3339Nano))
+			}
+		}
+	}
+	for _, at := range []time.Time{{}, time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		if got, ok := s.appendTime(nil, at); ok {
+			t.Errorf("%v: %s", at, got)
+		}
 	}
 }

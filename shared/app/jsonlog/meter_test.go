@@ -20,7 +20,7 @@ type metered struct {
 
 func newMetered() *metered {
 	m := &metered{at: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)}
-	m.handler = newHandler(&m.out, kept, &meter{function: "buzon-ApiFunction-1A2B"})
+	m.handler = newHandler(&m.out, Allowed, &meter{function: "buzon-ApiFunction-1A2B"})
 	return m
 }
 
@@ -245,7 +245,7 @@ func TestOnlyAllowedFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			h := newHandler(&out, kept, nil)
+			h := newHandler(&out, Allowed, nil)
 			attrs := []slog.Attr{
 				slog.String("authorization", "Bearer canary"), slog.Int("attempt", 1), slog.String("subject", "canary"), slog.Any("error", "é"),
 				slog.Group("body", slog.String("email", "canary")), slog.String("", "canary"),
