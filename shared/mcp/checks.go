@@ -110,7 +110,7 @@ func (x *exchange) follow() {
 		return
 	}
 	if c, ok := tracecontext.Parse(string(unquote(x.frame.traceparent)), string(unquote(x.frame.tracestate))); ok {
-		x.r = x.r.WithContext(tracecontext.With(x.r.Context(), c))
+		x.ctx = tracecontext.With(x.ctx, c)
 	}
 }
 
@@ -129,7 +129,7 @@ func authenticate(s *Server, x *exchange) *reply {
 	if s.publicDiscover && x.r.Method == http.MethodPost && x.method != nil && x.method.public {
 		return nil
 	}
-	caller, err := s.auth.Authenticate(x.r.Context(), x.r.Header)
+	caller, err := s.auth.Authenticate(x.ctx, x.r.Header)
 	if err != nil {
 		return s.failure(x, err)
 	}
@@ -160,7 +160,7 @@ func limitRate(s *Server, x *exchange) *reply {
 	if free {
 		return nil // respond looks the state up
 	}
-	x.limit, x.counted = s.limiter.Take(x.r.Context(), x.caller.GrantID()), true
+	x.limit, x.counted = s.limiter.Take(x.ctx, x.caller.GrantID()), true
 	if x.limit.Allowed {
 		return nil
 	}
@@ -288,7 +288,7 @@ func (s *Server) judgeParams(x *exchange) string {
 	if s.headers == nil || !x.method.params {
 		return ""
 	}
-	p := s.headers.ToolHeaders(x.r.Context(), x.caller, string(unquote(x.frame.name)))
+	p := s.headers.ToolHeaders(x.ctx, x.caller, string(unquote(x.frame.name)))
 	if p == nil {
 		return ""
 	}

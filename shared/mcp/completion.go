@@ -13,7 +13,7 @@ func complete(s *Server, x *exchange) *reply {
 	if refused != nil {
 		return refused
 	}
-	c, err := s.completer.Complete(x.r.Context(), req)
+	c, err := s.completer.Complete(x.ctx, req)
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return badParams("Unknown reference")

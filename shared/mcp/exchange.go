@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,7 +17,8 @@ import (
 type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
-	started time.Time // zero when nothing is logged
+	ctx     context.Context //nolint:containedctx // the request's, and what was learned of it: it ends with ServeHTTP, and a copy of the request for it costs more than most checks
+	started time.Time       // zero when nothing is logged
 
 	body     []byte
 	frame    frame
@@ -54,7 +56,10 @@ const keepBuffer = 128 << 10
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := s.pool.Get().(*exchange) //nolint:errcheck,forcetypeassert // the pool holds nothing else
 	x.w, x.r, x.version = w, r, V20260728
-	if s.log.Enabled(r.Context(), slog.LevelInfo) {
+	if x.ctx = r.Context(); s.context != nil {
+		x.ctx = s.context(r)
+	}
+	if s.log.Enabled(x.ctx, slog.LevelInfo) {
 		x.started = s.now()
 	}
 	return x
@@ -110,7 +115,7 @@ func (x *exchange) read(limit int) error {
 // requestID names the request in the log and in an internal error.
 func (s *Server) requestID(x *exchange) string {
 	if x.id == "" && s.platformID != nil {
-		x.id = s.platformID(x.r.Context())
+		x.id = s.platformID(x.ctx)
 	}
 	if x.id == "" {
 		var b [12]byte

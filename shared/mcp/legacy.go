@@ -30,7 +30,7 @@ func checkLegacy(d Deps) error {
 
 func legacy(serve LegacyMethod) func(*Server, *exchange) *reply {
 	return func(s *Server, x *exchange) *reply {
-		err := serve(x.r.Context(), &LegacyRequest{Caller: x.caller, Version: x.version, Params: x.frame.params})
+		err := serve(x.ctx, &LegacyRequest{Caller: x.caller, Version: x.version, Params: x.frame.params})
 		switch {
 		case errors.Is(err, ErrUnknown):
 			return badParams("Invalid params: unknown name or URI")

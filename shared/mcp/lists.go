@@ -102,7 +102,7 @@ func listResources(s *Server, x *exchange) *reply {
 	if refused != nil {
 		return refused
 	}
-	page, err := s.resources.ListResources(x.r.Context(), r)
+	page, err := s.resources.ListResources(x.ctx, r)
 	return renderPage(s, x, "resources", page, err)
 }
 
@@ -111,7 +111,7 @@ func listTemplates(s *Server, x *exchange) *reply {
 	if refused != nil {
 		return refused
 	}
-	page, err := s.resources.ListTemplates(x.r.Context(), r)
+	page, err := s.resources.ListTemplates(x.ctx, r)
 	return renderPage(s, x, "resourceTemplates", page, err)
 }
 
@@ -120,6 +120,6 @@ func listPrompts(s *Server, x *exchange) *reply {
 	if refused != nil {
 		return refused
 	}
-	page, err := s.prompts.ListPrompts(x.r.Context(), r)
+	page, err := s.prompts.ListPrompts(x.ctx, r)
 	return renderPage(s, x, "prompts", page, err)
 }

@@ -35,7 +35,7 @@ const (
 // logRequest writes the request's one line. Its fields are an allow list: ids, kinds and counts; never a token, an argument
 // or a name that only the caller made up. The cause of our own failures is in it and nowhere else.
 func (s *Server) logRequest(x *exchange) {
-	ctx := x.r.Context()
+	ctx := x.ctx
 	level := slog.LevelInfo
 	var cause error
 	if x.reply != nil && x.reply.code != 0 {

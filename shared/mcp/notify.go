@@ -86,7 +86,7 @@ func (n *Notifier) Message(level, logger string, data json.RawMessage) error {
 // send writes one event and begins the stream with the first. n.mu is held.
 func (n *Notifier) send(message []byte) error {
 	x := n.x
-	if err := x.r.Context().Err(); err != nil {
+	if err := x.ctx.Err(); err != nil {
 		return err
 	}
 	if !x.streaming {

@@ -20,7 +20,7 @@ func getPrompt(s *Server, x *exchange) *reply {
 		return refused
 	}
 	req.Notify = s.notifier(x)
-	result, err := s.prompts.GetPrompt(x.r.Context(), req)
+	result, err := s.prompts.GetPrompt(x.ctx, req)
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return badParams("Unknown prompt: " + cut(req.Name, maxEchoed))

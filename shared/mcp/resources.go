@@ -24,7 +24,7 @@ func readResource(s *Server, x *exchange) *reply {
 		return refused
 	}
 	req.Notify = s.notifier(x)
-	result, err := s.resources.ReadResource(x.r.Context(), req)
+	result, err := s.resources.ReadResource(x.ctx, req)
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return unknownResource(x.version, req.URI)

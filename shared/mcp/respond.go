@@ -48,7 +48,7 @@ func (s *Server) respond(x *exchange) {
 		length += len(item)
 	}
 	if x.caller != nil && !x.counted {
-		x.limit = s.limiter.Peek(x.r.Context(), x.caller.GrantID())
+		x.limit = s.limiter.Peek(x.ctx, x.caller.GrantID())
 	}
 	h := x.head(length)
 	if length > 0 {

@@ -18,16 +18,17 @@ type Deps struct {
 	Challenger    Challenger
 	Limiter       Limiter
 	Tools         Tools
-	Resources     Resources                    // nil: no resources
-	Prompts       Prompts                      // nil: no prompts
-	Completer     Completer                    // nil: no completions
-	Tasks         Tasks                        // nil: no tasks
-	Sealer        Sealer                       // for cursors and the state of an Ask; nil: lists of one page, and nobody is asked
-	Legacy        map[string]LegacyMethod      // logging/setLevel, resources/subscribe, resources/unsubscribe: served in the 2025 era, and declared
-	Logger        *slog.Logger                 // one line per request, at the time that Now tells; nil: none
-	RequestID     func(context.Context) string // the id that the platform or a middleware gave the request; nil or an empty result: a random one
-	Now           func() time.Time             // nil: time.Now
-	Rand          io.Reader                    // safe for concurrent use; nil: crypto/rand
+	Resources     Resources                           // nil: no resources
+	Prompts       Prompts                             // nil: no prompts
+	Completer     Completer                           // nil: no completions
+	Tasks         Tasks                               // nil: no tasks
+	Sealer        Sealer                              // for cursors and the state of an Ask; nil: lists of one page, and nobody is asked
+	Legacy        map[string]LegacyMethod             // logging/setLevel, resources/subscribe, resources/unsubscribe: served in the 2025 era, and declared
+	Logger        *slog.Logger                        // one line per request, at the time that Now tells; nil: none
+	Context       func(*http.Request) context.Context // in which the request is served, made of its own; nil: its own. What a middleware would make a copy of the request for.
+	RequestID     func(context.Context) string        // the id that the platform or a middleware gave the request; nil or an empty result: a random one
+	Now           func() time.Time                    // nil: time.Now
+	Rand          io.Reader                           // safe for concurrent use; nil: crypto/rand
 }
 
 // Options is how a server presents itself and whom it lets in.
@@ -67,6 +68,7 @@ type Server struct {
 	sealer     Sealer
 	log        *slog.Logger
 	lines      lineHandler // of log; nil: it takes records only
+	context    func(*http.Request) context.Context
 	platformID func(context.Context) string
 	now        func() time.Time
 	rand       io.Reader
@@ -116,7 +118,7 @@ func New(d Deps, o Options) (*Server, error) {
 	s := &Server{
 		auth: d.Authenticator, challenger: d.Challenger, limiter: d.Limiter, tools: d.Tools,
 		resources: d.Resources, prompts: d.Prompts, completer: d.Completer, tasks: d.Tasks, sealer: d.Sealer,
-		log: d.Logger, platformID: d.RequestID, now: d.Now, rand: d.Rand,
+		log: d.Logger, context: d.Context, platformID: d.RequestID, now: d.Now, rand: d.Rand,
 		origins: allowed, corsHeaders: corsRequest, publicDiscover: o.PublicDiscover,
 		maxBody: cmp.Or(o.MaxBody, defaultMaxBody), outage: cmp.Or(o.Outage, defaultOutage),
 		pageLimit: o.PageLimit, logs: d.Legacy[methodSetLevel] != nil,

@@ -125,7 +125,7 @@ func getTask(s *Server, x *exchange) *reply {
 	if refused != nil {
 		return refused
 	}
-	t, err := s.tasks.Task(x.r.Context(), r)
+	t, err := s.tasks.Task(x.ctx, r)
 	if err != nil {
 		return s.taskFailure(x, err)
 	}
@@ -154,7 +154,7 @@ func cancelTask(s *Server, x *exchange) *reply {
 	if refused != nil {
 		return refused
 	}
-	if err := s.tasks.CancelTask(x.r.Context(), r); err != nil {
+	if err := s.tasks.CancelTask(x.ctx, r); err != nil {
 		return s.taskFailure(x, err)
 	}
 	return s.acknowledge(x)
@@ -172,7 +172,7 @@ func updateTask(s *Server, x *exchange) *reply {
 	if err := r.Input.take(x.frame.answers); err != nil {
 		return malformedInput(err)
 	}
-	if err := s.tasks.AnswerTask(x.r.Context(), r); err != nil {
+	if err := s.tasks.AnswerTask(x.ctx, r); err != nil {
 		return s.taskFailure(x, err)
 	}
 	return s.acknowledge(x)

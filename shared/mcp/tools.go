@@ -11,7 +11,7 @@ func listTools(s *Server, x *exchange) *reply {
 	if refused != nil {
 		return refused
 	}
-	list, err := s.tools.ListTools(x.r.Context(), r)
+	list, err := s.tools.ListTools(x.ctx, r)
 	if err != nil {
 		return s.listFailure(x, err)
 	}
@@ -41,7 +41,7 @@ func callTool(s *Server, x *exchange) *reply {
 		return refused
 	}
 	req.Notify = s.notifier(x)
-	result, err := s.tools.CallTool(x.r.Context(), req)
+	result, err := s.tools.CallTool(x.ctx, req)
 	if errors.Is(err, ErrUnknown) {
 		return badParams("Unknown tool: " + cut(req.Name, maxEchoed))
 	}

@@ -1,11 +1,13 @@
 package mcp_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/buzon-mail/buzon/shared/mcp"
 	"github.com/buzon-mail/buzon/shared/tracecontext"
 )
 
@@ -52,5 +54,39 @@ func TestTraceOfMeta(t *testing.T) {
 				t.Errorf("the tool stands in %+v", r.tools.trace)
 			}
 		})
+	}
+}
+
+// TestContextOfTheRequest: what Deps.Context makes of a request is where its tool, its log line and its id stand, and _meta is nearer still.
+func TestContextOfTheRequest(t *testing.T) {
+	const (
+		parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+		inner  = "4bf92f3577b34da6a3ce929d0e0e4736"
+		outer  = "5759e988bd862e3fe1be46a994272793"
+	)
+	type key struct{}
+	for meta, want := range map[string]string{``: outer, `"traceparent":"` + parent + `"`: inner} {
+		r := newRig(t, func(d *mcp.Deps, _ *mcp.Options) {
+			d.Context = func(r *http.Request) context.Context {
+				return context.WithValue(tracecontext.With(r.Context(), tracecontext.Context{TraceID: outer}), key{}, r.Header.Get("X-Canary"))
+			}
+			d.RequestID = func(ctx context.Context) string {
+				id, _ := ctx.Value(key{}).(string)
+				return id
+			}
+		})
+		req := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":{`+meta+`}}}`))
+		req.Header.Set("Authorization", "Bearer good")
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("X-Canary", "req_1")
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, req)
+		if w.Code != http.StatusOK || r.tools.trace.TraceID != want {
+			t.Errorf("status %d, the tool stands in %+v, want %s", w.Code, r.tools.trace, want)
+		}
+		if line := r.log.String(); !strings.Contains(line, `"trace_id":"`+want+`"`) || !strings.Contains(line, `"request_id":"req_1"`) {
+			t.Errorf("log %s", line)
+		}
 	}
 }

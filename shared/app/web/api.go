@@ -81,14 +81,22 @@ type Options struct {
 
 // API is the service's HTTP side.
 type API struct {
-	handler http.Handler
-	Issuer  *oauth.Issuer // mints tokens for the command line and the demo
-	Scopes  *op.Vocabulary
-	OAuth   *oauth.Server // the authorization server
+	endpoint http.Handler // of MCP
+	others   http.Handler
+	Issuer   *oauth.Issuer // mints tokens for the command line and the demo
+	Scopes   *op.Vocabulary
+	OAuth    *oauth.Server // the authorization server
 }
 
-// ServeHTTP serves everything.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+// ServeHTTP serves everything. The endpoint makes its request's context itself and writes its own line.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/mcp", "/mcp/": // some clients add the slash; a redirect would lose their POST
+		a.endpoint.ServeHTTP(w, r)
+	default:
+		a.others.ServeHTTP(w, r)
+	}
+}
 
 // New joins the rooms.
 func New(d Deps, o Options) (*API, error) {
@@ -140,8 +148,8 @@ func (b *builder) build() (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("web: %w", err)
 	}
-	b.ids.next = b.mux(routes, endpoint)
-	return &API{handler: b.ids, Issuer: issuer, Scopes: b.catalogue.Vocabulary, OAuth: b.oauth}, nil
+	b.ids.next = b.mux(routes)
+	return &API{endpoint: endpoint, others: b.ids, Issuer: issuer, Scopes: b.catalogue.Vocabulary, OAuth: b.oauth}, nil
 }
 
 func (b *builder) domain() error {
@@ -254,7 +262,7 @@ func (b *builder) mcp(routes *rest.API) (*mcp.Server, error) {
 	endpoint, err := mcp.New(mcp.Deps{
 		Authenticator: forMCP{b.identity}, Challenger: b.resource, Limiter: b.limiter, Tools: tools,
 		Resources: offers, Prompts: offers, Completer: offers, Tasks: tools, Logger: b.Logger,
-		Sealer: b.Seal.Purpose("mcp"), RequestID: b.ids.RequestID, Now: b.Clock, Rand: b.Random,
+		Sealer: b.Seal.Purpose("mcp"), Context: b.ids.Context, RequestID: b.ids.RequestID, Now: b.Clock, Rand: b.Random,
 	}, mcp.Options{
 		Name: "buzon", Title: "Buzón", Version: b.Version, Instructions: instructions,
 		PublicOrigin: b.Origin, AllowedOrigins: b.AllowedOrigins, AllowedHeaders: []string{rest.WorkspaceHeader},
@@ -268,10 +276,8 @@ func (b *builder) mcp(routes *rest.API) (*mcp.Server, error) {
 
 // mux is a plain table: net/http's own would answer an unclean path with a redirect, which makes one request two and hides
 // from the REST API what it refuses.
-func (b *builder) mux(routes *rest.API, endpoint *mcp.Server) http.Handler {
+func (b *builder) mux(routes *rest.API) http.Handler {
 	m := &table{exact: map[string]http.Handler{
-		"/mcp":                endpoint,
-		"/mcp/":               endpoint, // some clients add the slash; a redirect would lose their POST
 		oauth.MetadataPath:    b.logged("metadata", b.resource),
 		oauth.MetadataPathMCP: b.logged("metadata", b.resource),
 		"/healthz":            http.HandlerFunc(health),

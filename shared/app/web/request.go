@@ -14,11 +14,9 @@ import (
 	"github.com/buzon-mail/buzon/shared/tracecontext"
 )
 
-// requestID is the id of one request, made when somebody first asks for it. It is a context of its own, because every request
-// pays for it.
+// requestID is what is known of one request beside itself. It is a context of its own, because every request pays for it.
 type requestID struct {
 	context.Context
-	once   sync.Once
 	id     string
 	remote string // address and port of the peer, as the edge knows it
 }
@@ -46,33 +44,44 @@ type identified struct {
 
 	mu    sync.Mutex
 	drawn [idsDrawn * idBytes]byte // guarded by mu; no secret: an id is shown to whoever sent the request
-	left  int                      // bytes of drawn not yet used; guarded by mu
+	texts string                   // drawn in hexadecimal, of which ids are parts; guarded by mu
+	left  int                      // bytes of texts not yet used; guarded by mu
 }
 
 // ServeHTTP hands the request on with an id in its context.
 func (i *identified) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.next.ServeHTTP(w, r.WithContext(i.Context(r)))
+}
+
+// Context is that of a request with its id, and where it stands in its caller's trace.
+func (i *identified) Context(r *http.Request) context.Context {
 	ctx := r.Context()
 	if parent := r.Header["Traceparent"]; len(parent) == 1 { // two are as good as none: W3C Trace Context section 3.2
 		if c, ok := tracecontext.Parse(parent[0], strings.Join(r.Header["Tracestate"], ",")); ok {
 			ctx = tracecontext.With(ctx, c)
 		}
 	}
-	i.next.ServeHTTP(w, r.WithContext(&requestID{Context: ctx, remote: r.RemoteAddr}))
+	id := i.named(ctx)
+	if id == "" {
+		id = i.draw()
+	}
+	return &requestID{ctx, id, r.RemoteAddr}
 }
 
 // RequestID is the id of the request that ctx belongs to; empty outside of one.
 func (i *identified) RequestID(ctx context.Context) string {
-	if i.platform != nil {
-		if id := i.platform(ctx); id != "" {
-			return id
-		}
+	if r, _ := ctx.Value(requestIDKey{}).(*requestID); r != nil && r.id != "" {
+		return r.id
 	}
-	r, _ := ctx.Value(requestIDKey{}).(*requestID)
-	if r == nil {
+	return i.named(ctx)
+}
+
+// named is the platform's own id; empty where it gave none.
+func (i *identified) named(ctx context.Context) string {
+	if i.platform == nil {
 		return ""
 	}
-	r.once.Do(func() { r.id = i.draw() })
-	return r.id
+	return i.platform(ctx)
 }
 
 // Source is the IP address of whoever sent the request that ctx belongs to: the connection's, or the one that the platform names
@@ -97,12 +106,12 @@ func (i *identified) draw() string {
 		if _, err := io.ReadFull(i.random, i.drawn[:]); err != nil {
 			return ""
 		}
-		i.left = len(i.drawn)
+		i.texts = hex.EncodeToString(i.drawn[:])
+		i.left = len(i.texts)
 	}
-	var text [2 * idBytes]byte
-	hex.Encode(text[:], i.drawn[i.left-idBytes:i.left])
-	i.left -= idBytes
-	return string(text[:])
+	end := i.left
+	i.left -= 2 * idBytes
+	return i.texts[i.left:end]
 }
 
 // logged writes one line for each request: what an operator needs, from a fixed list of fields. Paths are left out but for

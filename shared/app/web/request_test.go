@@ -76,7 +76,7 @@ func TestTraceOfHeaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got tracecontext.Context
-			ids := &identified{next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = tracecontext.From(r.Context()) })}
+			ids := &identified{random: rand.Reader, next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = tracecontext.From(r.Context()) })}
 			r := httptest.NewRequestWithContext(tracecontext.With(t.Context(), platform), http.MethodPost, "/mcp", nil)
 			r.Header = tt.header
 			ids.ServeHTTP(httptest.NewRecorder(), r)
