@@ -75,7 +75,7 @@ type Sealer interface {
 	Open(token string, ad []byte) ([]byte, error)
 }
 
-// ListRequest asks for one page of a list.
+// ListRequest asks for one page of a list. It is lent until the method returns.
 type ListRequest struct {
 	Caller  Caller
 	Version Version

@@ -46,6 +46,7 @@ type exchange struct {
 	notify    *Notifier // nil: the request asked for no notifications
 	streaming bool      // the body is an event stream and has begun; guarded by notify
 
+	list  ListRequest // lent to a list's method
 	keys  [][]byte    // scratch of the scan
 	attrs []slog.Attr // scratch of the log line
 }

@@ -60,9 +60,8 @@ type parser struct {
 	keys [][]byte // the names of the objects that are open, unescaped
 }
 
-// parse scans body into f. keys is scratch that is returned for reuse.
+// parse scans body into f, which is empty. keys is scratch that is returned for reuse.
 func parse(f *frame, body []byte, keys [][]byte) [][]byte {
-	*f = frame{}
 	if !utf8.Valid(body) {
 		f.fault = malformed
 		return keys

@@ -28,7 +28,8 @@ func binding(parts ...string) []byte {
 // listRequest opens the cursor. One that this server did not make for this caller and this list is refused, whatever is wrong with it: positions
 // may name things of other tenants.
 func (s *Server) listRequest(x *exchange) (*ListRequest, *reply) {
-	r := &ListRequest{Caller: x.caller, Version: x.version, Header: x.r.Header, Limit: s.pageLimit}
+	r := &x.list
+	*r = ListRequest{Caller: x.caller, Version: x.version, Header: x.r.Header, Limit: s.pageLimit}
 	f := &x.frame
 	if f.cursor == nil {
 		return r, nil

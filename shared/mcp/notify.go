@@ -15,6 +15,7 @@ type Notifier struct {
 	token   []byte // progressToken, raw; nil: progress was not asked for
 	logs    bool   // notifications/message may be sent
 	version Version
+	server  *Server
 
 	mu   sync.Mutex // guards what follows, and the exchange's writer while the request runs
 	x    *exchange  // nil once the request was answered
@@ -33,7 +34,7 @@ func (s *Server) notifier(x *exchange) *Notifier {
 		return nil
 	}
 	// The token is copied: a goroutine of the handler may outlive the body's buffer.
-	x.notify = &Notifier{token: append([]byte(nil), token...), logs: logs, version: x.version, x: x}
+	x.notify = &Notifier{token: append([]byte(nil), token...), logs: logs, version: x.version, server: s, x: x}
 	return x.notify
 }
 
@@ -91,7 +92,7 @@ func (n *Notifier) send(message []byte) error {
 	}
 	if !x.streaming {
 		x.streaming = true
-		h := x.head(0)
+		h := n.server.head(x, 0)
 		h["Content-Type"] = streamType
 		h["X-Accel-Buffering"] = unbuffered // MCP 2026-07-28, transports, "Receiving Messages"
 		x.w.WriteHeader(http.StatusOK)

@@ -50,7 +50,7 @@ func (s *Server) respond(x *exchange) {
 	if x.caller != nil && !x.counted {
 		x.limit = s.limiter.Peek(x.ctx, x.caller.GrantID())
 	}
-	h := x.head(length)
+	h := s.head(x, length)
 	if length > 0 {
 		h["Content-Type"] = jsonType
 	}
@@ -72,12 +72,12 @@ func (s *Server) respond(x *exchange) {
 }
 
 // head sets the headers that every reply has. length is that of the body, 0 when there is none or it is not known.
-func (x *exchange) head(length int) http.Header {
+func (s *Server) head(x *exchange, length int) http.Header {
 	h := x.w.Header()
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
 	h["Mcp-Protocol-Version"] = versionValues[x.version]
-	x.numbers(h, length)
+	s.numbers(h, length, &x.limit)
 	return h
 }
 
@@ -87,24 +87,15 @@ func (x *exchange) write(b []byte) {
 	x.written += n
 }
 
-// numbers sets the headers that hold numbers out of two allocations: one text for all digits, one array for all values.
-func (x *exchange) numbers(h http.Header, length int) {
-	var buf [80]byte
-	var end [4]int
-	b := buf[:0]
-	for i, n := range [...]int64{int64(length), int64(x.limit.Limit), int64(max(x.limit.Remaining, 0)), seconds(x.limit.Reset)} {
-		b = strconv.AppendInt(b, n, 10)
-		end[i] = len(b)
-	}
-	digits := string(b)
-	v := &[4]string{digits[:end[0]], digits[end[0]:end[1]], digits[end[1]:end[2]], digits[end[2]:]}
+// numbers sets the headers that hold numbers.
+func (s *Server) numbers(h http.Header, length int, l *Limit) {
 	if length > 0 {
-		h["Content-Length"] = v[0:1:1]
+		h["Content-Length"] = s.numerals.of(int64(length))
 	}
-	if x.limit.Limit > 0 {
-		h["X-Ratelimit-Limit"] = v[1:2:2]
-		h["X-Ratelimit-Remaining"] = v[2:3:3]
-		h["X-Ratelimit-Reset"] = v[3:4:4]
+	if l.Limit > 0 {
+		h["X-Ratelimit-Limit"] = s.numerals.of(int64(l.Limit))
+		h["X-Ratelimit-Remaining"] = s.numerals.of(int64(max(l.Remaining, 0)))
+		h["X-Ratelimit-Reset"] = s.numerals.of(seconds(l.Reset))
 	}
 }
 

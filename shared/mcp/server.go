@@ -54,7 +54,7 @@ const (
 	defaultOutage  = 5 * time.Second
 )
 
-// Server is the endpoint. It keeps nothing between two requests.
+// Server is the endpoint. It keeps nothing of a request for the next.
 type Server struct {
 	auth       Authenticator
 	challenger Challenger
@@ -84,6 +84,8 @@ type Server struct {
 	methods map[string]*method
 	texts   texts
 	pool    sync.Pool // *exchange
+
+	numerals numerals
 }
 
 var _ http.Handler = (*Server)(nil)

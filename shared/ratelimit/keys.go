@@ -64,9 +64,12 @@ func (t *table[T]) len() int {
 // use finds the entry of a key, or makes it, and puts it in front. The shard is locked.
 func (s *shard[T]) use(key string) *entry[T] {
 	e := s.keys[key]
-	if e == nil {
+	switch {
+	case e == nil:
 		e = s.add(key)
-	} else {
+	case e == s.newest:
+		return e
+	default:
 		s.detach(e)
 	}
 	s.push(e)

@@ -56,7 +56,6 @@ type handler struct {
 	rest    slog.Handler
 	allowed func(string) bool             // nil: all
 	keep    func([]slog.Attr) []slog.Attr // by allowed; nil: all
-	names   names                         // of those allowed
 	meter   *meter                        // nil: none; guarded by out's lock
 	sheets  sync.Pool                     // *sheet
 	attrs   sync.Pool                     // *[]slog.Attr
@@ -134,7 +133,9 @@ func (h *handler) HandleAttrs(ctx context.Context, at time.Time, level slog.Leve
 	defer h.sheets.Put(on)
 	line, ok := on.appendHead(at, level, message)
 	for i := 0; ok && i < len(attrs); i++ {
-		line, ok = h.appendAttr(line, &attrs[i])
+		if line, ok = on.appendName(line, i, attrs[i].Key, h.allowed); ok {
+			line, ok = appendValue(line, attrs[i].Value)
+		}
 	}
 	on.buf = line
 	if !ok {
@@ -183,25 +184,7 @@ func (h *handler) end(s *sheet) error {
 	return err //nolint:wrapcheck // slog drops it
 }
 
-// appendHead and appendAttr are false for what they can't write.
-func (s *sheet) appendHead(at time.Time, level slog.Level, message string) ([]byte, bool) {
-	b, ok := s.appendTime(append(s.buf[:0], `{"time":"`...), at)
-	if !ok {
-		return b, false
-	}
-	b = append(b, `","level":"`...)
-	b = append(b, level.String()...)
-	return appendText(append(b, `","msg":`...), message)
-}
-
-func (h *handler) appendAttr(b []byte, a *slog.Attr) ([]byte, bool) {
-	w := h.names.find(a.Key, h.allowed)
-	if w == nil {
-		return b, false
-	}
-	return appendValue(append(b, w.text...), a.Value)
-}
-
+// appendValue is false for what it can't write.
 func appendValue(b []byte, v slog.Value) ([]byte, bool) {
 	switch v.Kind() {
 	case slog.KindString:
