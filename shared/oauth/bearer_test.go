@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 	"testing"
@@ -81,4 +82,32 @@ func FuzzBearer(f *testing.F) {
 			t.Fatalf("not a fixpoint: %q, %v", again, err)
 		}
 	})
+}
+
+// TestAlphabetOfATokenByteByByte: every byte, at every place of a word, beside what would carry into it or out of it.
+func TestAlphabetOfATokenByteByByte(t *testing.T) {
+	const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/"
+	for _, beside := range []byte("az~+-9A") {
+		for length := 1; length <= 17; length++ {
+			for at := range length {
+				b := bytes.Repeat([]byte{beside}, length)
+				for c := range 256 {
+					b[at] = byte(c)
+					want := strings.IndexByte(alphabet, byte(c)) >= 0 || c == '=' && at == length-1 && length > 1
+					if got := isToken68(string(b)); got != want {
+						t.Fatalf("%q: %t", b, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkBearer(b *testing.B) {
+	h := http.Header{"Authorization": {"Bearer " + strings.Repeat("aB3_", 300)}}
+	for b.Loop() {
+		if _, err := Bearer(h); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
