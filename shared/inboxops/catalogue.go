@@ -36,12 +36,18 @@ func Catalogue(services *inbox.Services) (*op.Catalogue, error) {
 // reading mail.
 const codesRole = op.Operator
 
+// readsCodes reports whether codes and links are shown whole to a role with these scopes.
+func (o *operations) readsCodes(r op.Role, s op.ScopeSet) bool {
+	return r >= codesRole && s.Has(o.codes)
+}
+
 // operations is what the handlers share.
 type operations struct {
 	services  *inbox.Services
 	codes     op.ScopeSet   // codes:read
 	catalogue *op.Catalogue // itself: session_get tells which tools are hidden
 	gates     []gate        // of its operations
+	openings  openings
 }
 
 // actor is the caller as the domain needs it. The route has checked scope, role and tenant already.
@@ -56,7 +62,7 @@ func (o *operations) actor(ctx context.Context) inbox.Actor {
 		Workspace:    w.ID,
 		Subject:      c.Subject,
 		Role:         roleOf(role),
-		ReadCodes:    role >= codesRole && c.Scopes.Has(o.codes),
+		ReadCodes:    o.readsCodes(role, c.Scopes),
 		Surface:      string(op.SurfaceFrom(ctx)),
 		Direct:       op.SurfaceFrom(ctx) == op.SurfaceREST,
 		By:           by(c),

@@ -3,8 +3,6 @@ package inboxops
 import (
 	"context"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/buzon-mail/buzon/shared/op"
 	"github.com/buzon-mail/buzon/shared/rest"
@@ -54,6 +52,8 @@ type SessionOutput struct{ Body SessionBody }
 type SessionBody struct {
 	Data Session  `json:"data"`
 	Meta ItemMeta `json:"meta"`
+
+	opened *opened // what Data's scopes and tools were made of; nil: they are its own
 }
 
 func (o *operations) session() []op.Operation {
@@ -70,27 +70,21 @@ func (o *operations) session() []op.Operation {
 
 func (o *operations) sessionGet(ctx context.Context, _ *sessionInput) (*SessionOutput, error) {
 	c := op.CallerFrom(ctx)
-	s := Session{
+	has := o.opened(c)
+	out := &SessionOutput{SessionBody{opened: has, Meta: ItemMeta{Masked: has.masked}, Data: Session{
 		Subject: c.Subject, Kind: "service", Client: c.Client, Organization: c.Organization, Role: string(roleOf(c.Role)),
-		Scopes:     o.catalogue.Vocabulary.Names(c.Scopes),
+		Scopes: has.scopes, HiddenTools: has.hidden, Reconnect: has.reconnect, ConfirmedTools: has.confirmed,
 		Workspaces: mapped(c.Workspaces[:min(len(c.Workspaces), sessionWorkspaces)], workspace),
 		ExpiresAt:  at(c.Expires),
-	}
+	}}}
+	s := &out.Body.Data
 	if err := s.whose(ctx, c); err != nil {
 		return nil, err
 	}
 	if w, err := c.Workspace(""); err == nil {
 		s.DefaultWorkspace = &w.ID
 	}
-	s.HiddenTools, s.ConfirmedTools = o.opened(c)
-	missing := mapped(s.HiddenTools, func(h HiddenTool) string { return h.Scope })
-	if c.Role >= codesRole && !c.Scopes.Has(o.codes) {
-		missing = append(missing, scopeCodesRead)
-	}
-	if c.Key == "" { // a key is what it was made
-		s.Reconnect = reconnect(missing)
-	}
-	return &SessionOutput{SessionBody{Data: s, Meta: ItemMeta{Masked: !o.actor(ctx).ReadCodes}}}, nil
+	return out, nil
 }
 
 // whose says in words who calls and for whom.
@@ -106,52 +100,4 @@ func (s *Session) whose(ctx context.Context, c *op.Caller) (err error) {
 		s.OrganizationSlug, s.OrganizationName, err = c.Called(ctx)
 	}
 	return err
-}
-
-// gate is what opens one operation.
-type gate struct {
-	name, scope string
-	bit         op.ScopeSet
-	role        op.Role
-	asks        bool
-	confines    bool
-}
-
-// gatesOf reads them off the catalogue once: a declaration is some hundred bytes, and session_get looks at each.
-func gatesOf(c *op.Catalogue) []gate {
-	gates := make([]gate, len(c.Operations()))
-	for i, x := range c.Operations() {
-		bit, _ := c.Vocabulary.Bit(x.Scope)
-		gates[i] = gate{x.Name, x.Scope, bit, x.Role, x.Asks, x.Confines}
-	}
-	return gates
-}
-
-// opened tells of the operations that a role of the caller opens: hidden are those that the token's scopes do not open,
-// confirmed are those of the others that can ask a person first.
-func (o *operations) opened(c *op.Caller) (hidden []HiddenTool, confirmed []string) {
-	role := c.Role
-	for _, w := range c.Workspaces {
-		role = max(role, w.Role)
-	}
-	hidden, confirmed = []HiddenTool{}, []string{}
-	for i := range o.gates {
-		switch g := &o.gates[i]; {
-		case role < g.role, c.Confined() && !g.confines:
-		case !c.Scopes.Has(g.bit):
-			hidden = append(hidden, HiddenTool{g.name, g.scope})
-		case g.asks:
-			confirmed = append(confirmed, g.name)
-		}
-	}
-	return hidden, confirmed
-}
-
-func reconnect(missing []string) string {
-	if len(missing) == 0 {
-		return ""
-	}
-	slices.Sort(missing)
-	return "Ask the person to disconnect this server in the client and connect it again, granting: " +
-		strings.Join(slices.Compact(missing), " ") + "."
 }
