@@ -3,6 +3,7 @@ package optool
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
@@ -15,15 +16,37 @@ const maxDetails = 20
 
 // input is what one walk over the arguments fills.
 type input struct {
+	*pieces // nil: nothing needed it
+	paths   int
+	query   []byte // encoded
+	header  http.Header
+	body    []byte
+}
+
+// pieces is what a call needs whose arguments are neither absent nor the body as a whole.
+type pieces struct {
 	values [4]pathValue // more path parameters than anybody declares
-	paths  int
-	query  []byte // encoded
-	header http.Header
-	body   []byte
+	url    url.URL
 	space  [192]byte // where query and body begin to grow
 }
 
 type pathValue struct{ name, value string }
+
+// room is the pieces, made when they are first needed.
+func (in *input) room() *pieces {
+	if in.pieces == nil {
+		in.pieces = &pieces{}
+	}
+	return in.pieces
+}
+
+// given is the values of the path.
+func (in *input) given() []pathValue {
+	if in.paths == 0 {
+		return nil
+	}
+	return in.values[:in.paths]
+}
 
 // reader walks the arguments of one call.
 type reader struct {
@@ -41,10 +64,8 @@ func (p *plan) read(arguments []byte, in *input) error {
 		arguments = []byte("{}")
 	}
 	r := reader{plan: p, in: in}
-	in.query = in.space[:0:len(in.space)]
 	if p.body && !p.whole {
-		in.query = in.space[: 0 : len(in.space)/3]
-		in.body = append(in.space[len(in.space)/3:len(in.space)/3], '{')
+		in.body = append(in.room().space[queryRoom:queryRoom], '{')
 	}
 	o := jsonwalk.Members(arguments)
 	for o.Next() {
@@ -58,7 +79,7 @@ func (p *plan) read(arguments []byte, in *input) error {
 		return r.fault
 	}
 	r.close(arguments)
-	for _, v := range in.values[:in.paths] {
+	for _, v := range in.given() {
 		if !op.ValidPathValue(v.value) {
 			return op.NotFound()
 		}
@@ -128,7 +149,7 @@ func (r *reader) parameter(f *field, value []byte) (message string) {
 	}
 	switch f.place {
 	case inPath:
-		if r.in.paths == len(r.in.values) {
+		if r.in.paths == len(r.in.room().values) {
 			return "too many path parameters"
 		}
 		r.in.values[r.in.paths] = pathValue{f.wire, text}
@@ -177,9 +198,17 @@ func (r *reader) list(f *field, value []byte) (message string) {
 	return ""
 }
 
+// queryRoom is how much of the space a query may take beside a body.
+const queryRoom = 64
+
 func (r *reader) pair(f *field) {
-	if len(r.in.query) > 0 {
+	switch {
+	case len(r.in.query) > 0:
 		r.in.query = append(r.in.query, '&')
+	case r.in.body != nil:
+		r.in.query = r.in.room().space[:0:queryRoom]
+	default:
+		r.in.query = r.in.room().space[:0]
 	}
 	r.in.query = append(append(r.in.query, f.wire...), '=')
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
@@ -16,7 +15,6 @@ import (
 // call is what one tools/call needs, in one allocation.
 type call struct {
 	input
-	url    url.URL
 	body   body
 	result mcp.CallResult
 }
@@ -83,10 +81,12 @@ func (t *Tools) refuse(ctx context.Context, err error) *mcp.CallResult {
 // a forwarded Authorization or Cookie would be a second identity beside the verified caller. It can run more than once.
 func (t *Tools) run(ctx context.Context, own *tool, p *plan, c *call, client http.Header) *recorder {
 	r := p.template.WithContext(ctx)
-	r.URL = &c.url
-	c.url.Path = p.path(&c.input)
-	c.url.RawQuery = string(c.query)
-	for _, v := range c.values[:c.paths] {
+	if c.paths > 0 || len(c.query) > 0 {
+		r.URL = &c.url
+		c.url.Path = p.path(&c.input)
+		c.url.RawQuery = string(c.query)
+	}
+	for _, v := range c.given() {
 		r.SetPathValue(v.name, v.value)
 	}
 	if workspace := client[t.options.WorkspaceHeader]; len(workspace) > 0 || c.header != nil {
@@ -121,7 +121,7 @@ func (p *plan) path(in *input) string {
 	out := make([]string, len(p.segments))
 	copy(out, p.segments)
 	for i, segment := range out {
-		for _, v := range in.values[:in.paths] {
+		for _, v := range in.given() {
 			if len(segment) == len(v.name)+2 && segment[0] == '{' && segment[1:len(segment)-1] == v.name {
 				out[i] = v.value
 			}

@@ -52,8 +52,8 @@ func newPlan(o *op.Operation, base string) (*plan, error) {
 			f.wire = url.QueryEscape(f.wire)
 		}
 	}
-	p.template = &http.Request{
-		Method: o.Method, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: jsonOnly, Body: http.NoBody,
+	p.template = &http.Request{ // what is in it is shared by all calls, and read only
+		Method: o.Method, URL: &url.URL{Path: p.fixed}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: jsonOnly, Body: http.NoBody,
 	}
 	p.readOutput(o.Output)
 	return p, nil

@@ -146,7 +146,7 @@ func (t *Tools) operate(ctx context.Context, name, id string, client http.Header
 		return nil, fmt.Errorf("plan tool %s: %w", name, err)
 	}
 	c := &call{}
-	c.values[0], c.paths = pathValue{"id", id}, 1
+	c.room().values[0], c.paths = pathValue{"id", id}, 1
 	return t.run(ctx, own, p, c, client), nil
 }
 
