@@ -282,7 +282,7 @@ func attachment(e inbox.Email, name string, size int64) inbox.Attachment {
 	}
 }
 
-func (w *world) list(a inbox.Actor, q inbox.EmailQuery) []inbox.Summary {
+func (w *world) list(a inbox.Actor, q inbox.EmailQuery) []*inbox.Row {
 	w.tb.Helper()
 	page, err := w.services.Emails.List(w.tb.Context(), a, q, inbox.PageRequest{Limit: 100})
 	w.must(err)

@@ -2,7 +2,9 @@ package inboxstore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +31,7 @@ type hiddenRow struct {
 // Inbox implements inbox.InboxStore.
 func (s *Store) Inbox(ctx context.Context, ws, ref string) (inbox.Inbox, error) {
 	if !strings.HasPrefix(ref, "inbox_") {
-		in, _, err := get[inbox.Inbox](ctx, s, slugKey(ws, ref))
+		in, _, err := s.inbox(ctx, slugKey(ws, ref))
 		if err != nil {
 			return inbox.Inbox{}, missing("inbox by slug", err, inbox.NoInbox())
 		}
@@ -39,20 +41,42 @@ func (s *Store) Inbox(ctx context.Context, ws, ref string) (inbox.Inbox, error) 
 	return in, err
 }
 
+// decodeInbox decodes the row of an inbox.
+func decodeInbox(text string) (*inbox.Inbox, error) {
+	in := &inbox.Inbox{}
+	if err := json.Unmarshal([]byte(text), in); err != nil {
+		return nil, fmt.Errorf("decode an inbox: %w", err)
+	}
+	return in, nil
+}
+
+// inbox is get of an inbox. There is nothing in one that could be shared.
+func (s *Store) inbox(ctx context.Context, k store.Key) (inbox.Inbox, uint64, error) {
+	item, err := s.engine.Get(ctx, k)
+	if err != nil {
+		return inbox.Inbox{}, 0, err //nolint:wrapcheck // callers name the step and look for store.ErrNotFound
+	}
+	in, err := s.inboxes.of(&item)
+	if err != nil {
+		return inbox.Inbox{}, 0, err
+	}
+	return *in, item.Revision, nil
+}
+
 // inboxByID looks among the live ones first. One that moves between the two reads is looked for once more.
 func (s *Store) inboxByID(ctx context.Context, ws, id string) (inbox.Inbox, uint64, error) {
 	for range 2 {
 		for _, deleted := range []bool{false, true} {
-			in, revision, ok, err := find[inbox.Inbox](ctx, s, key(inboxesPartition(ws, deleted), id))
-			if err != nil {
+			in, revision, err := s.inbox(ctx, key(inboxesPartition(ws, deleted), id))
+			switch {
+			case errors.Is(err, store.ErrNotFound):
+				continue
+			case err != nil:
 				return inbox.Inbox{}, 0, failed("inbox "+id, err)
-			}
-			if ok && in.Purging {
+			case in.Purging:
 				return inbox.Inbox{}, 0, inbox.NoInbox()
 			}
-			if ok {
-				return in, revision, nil
-			}
+			return in, revision, nil
 		}
 	}
 	return inbox.Inbox{}, 0, inbox.NoInbox()
