@@ -2,9 +2,7 @@ package inboxstore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -39,15 +37,6 @@ func (s *Store) Inbox(ctx context.Context, ws, ref string) (inbox.Inbox, error) 
 	}
 	in, _, err := s.inboxByID(ctx, ws, ref)
 	return in, err
-}
-
-// decodeInbox decodes the row of an inbox.
-func decodeInbox(text string) (*inbox.Inbox, error) {
-	in := &inbox.Inbox{}
-	if err := json.Unmarshal([]byte(text), in); err != nil {
-		return nil, fmt.Errorf("decode an inbox: %w", err)
-	}
-	return in, nil
 }
 
 // inbox is get of an inbox. There is nothing in one that could be shared.

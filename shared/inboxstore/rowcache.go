@@ -1,6 +1,7 @@
 package inboxstore
 
 import (
+	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -27,6 +28,15 @@ type rowCache[T any] struct {
 
 func newRowCache[T any](decode func(text string) (*T, error)) *rowCache[T] {
 	return &rowCache[T]{decode: decode, young: map[string]*T{}}
+}
+
+// decodeJSON decodes a row that is JSON. Its type must hold nothing that could be changed through a copy: no lists, no pointers.
+func decodeJSON[T any](text string) (*T, error) {
+	v := new(T)
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		return nil, fmt.Errorf("decode a row: %w", err)
+	}
+	return v, nil
 }
 
 // of decodes a row, or finds what it was decoded to.

@@ -3,9 +3,12 @@ package inboxstore
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
@@ -75,5 +78,20 @@ func TestRowCacheIsBounded(t *testing.T) {
 	big := strings.Repeat("y", cacheRoom+1)
 	if of(big) == of(big) || of("asked for all the time") != asked {
 		t.Error("a row larger than the cache took the place of all others")
+	}
+}
+
+// Rows that are handed on as copies must hold nothing that a caller could change in all of them.
+func TestCopiedRowsShareNothing(t *testing.T) {
+	for _, row := range []reflect.Type{reflect.TypeFor[inbox.Inbox](), reflect.TypeFor[inbox.Workspace]()} {
+		for _, f := range reflect.VisibleFields(row) {
+			switch f.Type.Kind() {
+			case reflect.String, reflect.Bool, reflect.Int, reflect.Int64, reflect.Uint64:
+			default:
+				if f.Type != reflect.TypeFor[time.Time]() {
+					t.Errorf("%s.%s is a %s", row, f.Name, f.Type)
+				}
+			}
+		}
 	}
 }

@@ -91,7 +91,7 @@ func (s *scan) clip() {
 }
 
 // pageRoom is how many rows of a page need no second allocation. Most pages of a large limit are short.
-const pageRoom = 32
+const pageRoom = 8
 
 // page reads until the limit, the bound on reads or on bytes, or the end.
 func (s *scan) page(q store.Query, now int64) (store.Page, error) {
