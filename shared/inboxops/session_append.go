@@ -6,23 +6,47 @@ import (
 
 // The JSON of session_get by hand, most of it ready: FuzzSessionJSON and TestSessionJSON hold it against encoding/json's.
 
-var _ rest.Appender = (*SessionBody)(nil)
+var _ rest.EscapedAppender = (*SessionBody)(nil)
 
-// AppendJSON implements rest.Appender.
+// AppendJSON implements rest.Appender. What b was opened for it takes as it stands there: that is what the fields were made of.
 func (b *SessionBody) AppendJSON(dst []byte) (_ []byte, err error) {
-	if dst, err = b.Data.appendJSON(append(dst, `{"data":`...), b.opened); err != nil {
+	dst = b.Data.appendWho(append(dst, `{"data":{`...))
+	if b.opened != nil {
+		dst = append(dst, b.opened.scopesJSON...)
+	} else {
+		dst = rest.AppendStrings(dst, b.Data.Scopes)
+	}
+	if dst, err = b.Data.appendWhere(dst); err != nil {
 		return dst, err
 	}
-	dst = append(dst, `,"meta":{`...)
-	if b.Meta.Masked {
-		dst = append(dst, `"masked":true`...)
+	if b.opened != nil {
+		dst = append(dst, b.opened.toolsJSON...)
+	} else {
+		dst = appendTools(dst, b.Data.HiddenTools, b.Data.Reconnect, b.Data.ConfirmedTools)
 	}
-	return append(dst, "}}"...), nil
+	return b.Meta.appendEnd(dst), nil
 }
 
-// appendJSON takes the scopes and the tools from ready, where that is not nil: it is what the fields were made of.
-func (s *Session) appendJSON(dst []byte, ready *opened) (_ []byte, err error) {
-	dst = rest.AppendString(append(dst, `{"subject":`...), s.Subject)
+// AppendEscaped implements rest.EscapedAppender.
+func (b *SessionBody) AppendEscaped(dst []byte) (_ []byte, ok bool) {
+	if b.opened == nil {
+		return dst, false
+	}
+	var room [1 << 10]byte // on the stack
+	whole := dst
+	who := b.Data.appendWho(append(room[:0], `{"data":{`...))
+	dst = append(rest.AppendEscaped(dst, who), b.opened.scopesText...)
+	where, err := b.Data.appendWhere(room[:0])
+	if err != nil {
+		return whole, false
+	}
+	dst = append(rest.AppendEscaped(dst, where), b.opened.toolsText...)
+	return rest.AppendEscaped(dst, b.Meta.appendEnd(room[:0])), true
+}
+
+// appendWho writes the members up to the value of scopes.
+func (s *Session) appendWho(dst []byte) []byte {
+	dst = rest.AppendString(append(dst, `"subject":`...), s.Subject)
 	dst = rest.AppendString(append(dst, `,"kind":`...), s.Kind)
 	dst = appendOrNull(append(dst, `,"email":`...), s.Email)
 	if k := s.Key; k != nil {
@@ -39,23 +63,22 @@ func (s *Session) appendJSON(dst []byte, ready *opened) (_ []byte, err error) {
 	dst = rest.AppendString(append(dst, `,"organization_slug":`...), s.OrganizationSlug)
 	dst = rest.AppendString(append(dst, `,"organization_name":`...), s.OrganizationName)
 	dst = rest.AppendString(append(dst, `,"role":`...), s.Role)
-	dst = append(dst, `,"scopes":`...)
-	if ready != nil {
-		dst = append(dst, ready.scopesJSON...)
-	} else {
-		dst = rest.AppendStrings(dst, s.Scopes)
-	}
+	return append(dst, `,"scopes":`...)
+}
+
+// appendWhere writes the members between scopes and hidden_tools.
+func (s *Session) appendWhere(dst []byte) ([]byte, error) {
 	dst = appendWorkspaces(append(dst, `,"workspaces":`...), s.Workspaces)
 	dst = appendOrNull(append(dst, `,"default_workspace":`...), s.DefaultWorkspace)
-	if dst, err = s.ExpiresAt.AppendJSON(append(dst, `,"expires_at":`...)); err != nil {
-		return dst, err //nolint:wrapcheck // the route says what was encoded
+	return s.ExpiresAt.AppendJSON(append(dst, `,"expires_at":`...)) //nolint:wrapcheck // the route says what was encoded
+}
+
+// appendEnd writes what is behind the session.
+func (m ItemMeta) appendEnd(dst []byte) []byte {
+	if m.Masked {
+		return append(dst, `},"meta":{"masked":true}}`...)
 	}
-	if ready != nil {
-		dst = append(dst, ready.toolsJSON...)
-	} else {
-		dst = appendTools(dst, s.HiddenTools, s.Reconnect, s.ConfirmedTools)
-	}
-	return append(dst, '}'), nil
+	return append(dst, `},"meta":{}}`...)
 }
 
 // appendTools writes the members from hidden_tools on.

@@ -21,6 +21,13 @@ func sameSession(t *testing.T, b *SessionBody) {
 	if err != nil || string(got) != "before"+string(want) {
 		t.Fatalf("%v\ngot  %s\nwant %s", err, got, want)
 	}
+	text, ok := b.AppendEscaped([]byte("before"))
+	if ok != (b.opened != nil) || !ok && string(text) != "before" {
+		t.Fatalf("escaped: %t, %s", ok, text)
+	}
+	if escaped := rest.AppendEscaped([]byte("before"), want); ok && string(text) != string(escaped) {
+		t.Fatalf("escaped\ngot  %s\nwant %s", text, escaped)
+	}
 }
 
 func FuzzSessionJSON(f *testing.F) {
@@ -41,6 +48,10 @@ func TestSessionJSONRefusesAYear(t *testing.T) {
 	b := SessionBody{Data: Session{ExpiresAt: rest.Time{Time: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}}}
 	if _, err := b.AppendJSON(nil); err == nil {
 		t.Error("the year 10000 was written")
+	}
+	b.opened = &opened{}
+	if text, ok := b.AppendEscaped([]byte("before")); ok || string(text) != "before" {
+		t.Errorf("the year 10000 was written: %s", text)
 	}
 }
 

@@ -54,12 +54,12 @@ type opened struct {
 	reconnect string
 	masked    bool
 
-	scopesJSON []byte // the list
-	toolsJSON  []byte // the members from hidden_tools on
+	scopesJSON, scopesText []byte // the list, and the same as the inside of a JSON string
+	toolsJSON, toolsText   []byte // the members from hidden_tools on, and these
 }
 
-// maxOpened bounds what is kept: a consent picks scopes one by one, so there may be many sorts of callers. It is below 1 MB.
-const maxOpened = 256
+// maxOpened bounds what is kept: a consent picks scopes one by one, so there may be many sorts of callers. It comes to 1.5 MB at most.
+const maxOpened = 128
 
 // openings keeps what rights come to: to count up every tool and encode 1 KB of names was a third of session_get.
 type openings struct {
@@ -110,6 +110,7 @@ func (o *operations) open(r rights) *opened {
 	}
 	out.scopesJSON = rest.AppendStrings(nil, out.scopes)
 	out.toolsJSON = appendTools(nil, out.hidden, out.reconnect, out.confirmed)
+	out.scopesText, out.toolsText = rest.AppendEscaped(nil, out.scopesJSON), rest.AppendEscaped(nil, out.toolsJSON)
 	return out
 }
 
