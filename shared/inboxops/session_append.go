@@ -111,11 +111,7 @@ func appendWorkspaces(dst []byte, list []Workspace) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		w := &list[i]
-		dst = rest.AppendString(append(dst, `{"id":`...), w.ID)
-		dst = rest.AppendString(append(dst, `,"slug":`...), w.Slug)
-		dst = rest.AppendString(append(dst, `,"name":`...), w.Name)
-		dst = append(rest.AppendString(append(dst, `,"role":`...), w.Role), '}')
+		dst = append(list[i].appendMembers(append(dst, '{')), '}')
 	}
 	return append(dst, ']')
 }

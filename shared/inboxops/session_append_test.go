@@ -44,6 +44,32 @@ func FuzzSessionJSON(f *testing.F) {
 	})
 }
 
+func FuzzWorkspacesJSON(f *testing.F) {
+	for seed := range uint64(64) {
+		f.Add(awkward, seed)
+	}
+	f.Add("", uint64(1))
+	f.Fuzz(func(t *testing.T, text string, seed uint64) {
+		var b WorkspacesBody
+		fill(t, reflect.ValueOf(&b).Elem(), rand.New(rand.NewPCG(seed, 1)), text)
+		got, err := b.AppendJSON([]byte("before"))
+		if want := encoded(t, &b); err != nil || string(got) != "before"+string(want) {
+			t.Fatalf("%v\ngot  %s\nwant %s", err, got, want)
+		}
+	})
+}
+
+func TestWorkspacesJSONRefusesAYear(t *testing.T) {
+	late := rest.Time{Time: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}
+	for name, b := range map[string]*WorkspacesBody{
+		"created": {Data: []WorkspaceDetail{{CreatedAt: late}}}, "updated": {Data: []WorkspaceDetail{{UpdatedAt: late}}}, "oldest": {Meta: ListMeta{Window: &WindowMeta{Oldest: late}}},
+	} {
+		if _, err := b.AppendJSON(nil); err == nil {
+			t.Errorf("%s: the year 10000 was written", name)
+		}
+	}
+}
+
 func TestSessionJSONRefusesAYear(t *testing.T) {
 	b := SessionBody{Data: Session{ExpiresAt: rest.Time{Time: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}}}
 	if _, err := b.AppendJSON(nil); err == nil {
