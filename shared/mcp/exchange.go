@@ -15,12 +15,22 @@ import (
 
 // exchange is one request on its way through the checks. It is pooled; nothing of it outlives ServeHTTP.
 type exchange struct {
+	passing
+	body  []byte
+	out   []byte      // head of the result, or the whole of it
+	tail  []byte      // what is written behind items
+	keys  [][]byte    // scratch of the scan
+	attrs []slog.Attr // scratch of the log line
+}
+
+// passing is all of an exchange that must not be there for the next: it is emptied in place and as a whole, so that no field that is added
+// can be forgotten.
+type passing struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	ctx     context.Context //nolint:containedctx // the request's, and what was learned of it: it ends with ServeHTTP, and a copy of the request for it costs more than most checks
 	started time.Time       // zero when nothing is logged
 
-	body     []byte
 	frame    frame
 	method   *method // nil: a method that nobody serves, or no request at all
 	ruling   ruling
@@ -33,10 +43,8 @@ type exchange struct {
 	released func()
 
 	reply   *reply    // nil: the result below
-	out     []byte    // head of the result, or the whole of it
 	items   [][]byte  // written between out and tail
 	parts   [1][]byte // room for items
-	tail    []byte
 	isError bool
 	asked   bool // the result is input_required
 	status  int
@@ -46,9 +54,7 @@ type exchange struct {
 	notify    *Notifier // nil: the request asked for no notifications
 	streaming bool      // the body is an event stream and has begun; guarded by notify
 
-	list  ListRequest // lent to a list's method
-	keys  [][]byte    // scratch of the scan
-	attrs []slog.Attr // scratch of the log line
+	list ListRequest // lent to a list's method
 }
 
 // Buffers beyond this are left to the collector: one large request must not stay in memory for ever.
@@ -82,7 +88,8 @@ func (s *Server) end(x *exchange) {
 	if cap(x.body) > keepBuffer || cap(x.out) > keepBuffer {
 		return
 	}
-	*x = exchange{body: x.body[:0], out: x.out[:0], tail: x.tail[:0], keys: x.keys[:0], attrs: x.attrs[:0]}
+	x.passing = passing{}
+	x.body, x.out, x.tail, x.keys, x.attrs = x.body[:0], x.out[:0], x.tail[:0], x.keys[:0], x.attrs[:0]
 	s.pool.Put(x)
 }
 

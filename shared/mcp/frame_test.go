@@ -292,7 +292,7 @@ func TestFailureByKind(t *testing.T) {
 		apperr.UnsupportedMedia: {500, -32603}, apperr.TooLarge: {500, -32603}, apperr.RateLimited: {429, -32603}, apperr.Unavailable: {503, -32603},
 	}
 	for _, k := range apperr.Kinds() {
-		x := &exchange{version: V20260728, r: &http.Request{}}
+		x := &exchange{passing: passing{version: V20260728, r: &http.Request{}}}
 		r := s.failure(x, apperr.New(k, "", "public", "fix"))
 		if got := [2]int{r.status, r.code}; got != want[k] {
 			t.Errorf("%s: %v, want %v", k, got, want[k])

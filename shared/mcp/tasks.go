@@ -265,7 +265,7 @@ func (s *Server) appendTask(dst []byte, t *Task) ([]byte, error) {
 
 // appendResult writes what the tool would have answered, its _meta included, and closes it.
 func (s *Server) appendResult(dst []byte, result *CallResult) ([]byte, error) {
-	y := &exchange{version: V20260728, out: append(dst, `"resultType":"complete",`...)}
+	y := &exchange{passing: passing{version: V20260728}, out: append(dst, `"resultType":"complete",`...)}
 	structured, err := y.appendContent(result)
 	if err != nil {
 		return nil, err
