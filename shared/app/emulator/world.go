@@ -10,6 +10,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/blob/dir"
 	"github.com/buzon-mail/buzon/shared/demo"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
+	"github.com/buzon-mail/buzon/shared/store"
 	"github.com/buzon-mail/buzon/shared/store/embedded"
 )
 
@@ -25,11 +26,21 @@ func (w *World) open(ctx context.Context, e *Emulation) (err error) {
 	if w.engine, err = embedded.Open(filepath.Join(w.Folder, "store"), embedded.Options{Clock: e.clock, NoSync: true}); err != nil {
 		return err
 	}
-	if w.Store, err = inboxstore.New(w.engine, e.clock); err != nil {
-		return err
-	}
 	w.Blobs, err = dir.Open(filepath.Join(w.Folder, "blobs"), dir.Options{BaseURL: e.Origin, Keys: e.Seal, Clock: e.clock, NoSync: true})
 	if err != nil {
+		return err
+	}
+	err = w.engine.Fill(ctx, func(rows store.Engine) error { return w.load(ctx, e, rows) })
+	if err != nil {
+		return err
+	}
+	w.Store, err = inboxstore.New(w.engine, e.clock)
+	return err
+}
+
+// load writes the sample world and what the function adds; meanwhile w.Store is within their transaction.
+func (w *World) load(ctx context.Context, e *Emulation, rows store.Engine) (err error) {
+	if w.Store, err = inboxstore.New(rows, e.clock); err != nil {
 		return err
 	}
 	if err := demo.Seed(ctx, w.Store); err != nil {
