@@ -13,8 +13,12 @@ import (
 func script(t *testing.T, e store.Engine, now time.Time) (transcript []string) {
 	t.Helper()
 	ctx := t.Context()
-	say := func(what string, v any, err error) { transcript = append(transcript, fmt.Sprintf("%s: %v, %v", what, v, err)) }
-	key := func(i int) store.Key { return store.Key{Table: store.Core, Partition: "p", Sort: fmt.Sprintf("%03d", i)} }
+	say := func(what string, v any, err error) {
+		transcript = append(transcript, fmt.Sprintf("%s: %v, %v", what, v, err))
+	}
+	key := func(i int) store.Key {
+		return store.Key{Table: store.Core, Partition: "p", Sort: fmt.Sprintf("%03d", i)}
+	}
 	item := func(i int, revision uint64) store.Item {
 		return store.Item{Key: key(i), Format: 1, Revision: revision, Data: fmt.Appendf(nil, "row %d.%d", i, revision)}
 	}
