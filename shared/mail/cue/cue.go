@@ -314,13 +314,16 @@ func isASCII(s string) bool {
 	return true
 }
 
-func hasDigit(s string) bool {
+func hasDigit(s string) bool { return firstDigit(s) >= 0 }
+
+// firstDigit is -1 without one.
+func firstDigit(s string) int {
 	for i := range len(s) {
 		if s[i] >= '0' && s[i] <= '9' {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 func digits(s string) bool {
@@ -365,9 +368,9 @@ func tokenize(out []token, text string, line int32) []token {
 // around them whose words judge looks at, and above them the next line with a word, whose colon may announce the candidate. Of
 // most mails that is little.
 func tokenizeNear(out []token, text string) []token {
-	digit := strings.IndexAny(text, "0123456789") // of the line to come
-	done, line := 0, int32(1)                     // text up to done is dealt with; line stands there
-	after := 0                                    // lines from done on that are below a digit's
+	digit := firstDigit(text) // of the line to come
+	done, line := 0, int32(1) // text up to done is dealt with; line stands there
+	after := 0                // lines from done on that are below a digit's
 	for digit >= 0 {
 		// The lines without a digit before the next one with one.
 		start := strings.LastIndexByte(text[:digit], '\n') + 1
@@ -380,7 +383,7 @@ func tokenizeNear(out []token, text string) []token {
 			done, line, out = tokenizeLine(out, text, done, line)
 		}
 		after = below
-		if digit = strings.IndexAny(text[done:], "0123456789"); digit >= 0 {
+		if digit = firstDigit(text[done:]); digit >= 0 {
 			digit += done
 		}
 	}

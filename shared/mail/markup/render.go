@@ -322,7 +322,33 @@ func (r *renderer) text(s string) {
 		n := wordEnd(s)
 		r.word(s[:n])
 		s = s[n:]
+		// Nothing is owed now, so words that stay as they are, one space apart, go over together.
+		if n = r.run(s); r.b.Len()+n <= r.max {
+			r.b.WriteString(s[:n])
+			s = s[n:]
+		}
 	}
+}
+
+// run is the length of the words at the start of s, each behind one space, that are written as they stand behind another.
+func (r *renderer) run(s string) (end int) {
+	for i := range len(s) {
+		switch {
+		case isBlank(s[i]) || isNoBreak(s, i):
+			if i > 0 && s[i-1] != ' ' {
+				end = i
+			}
+			if s[i] != ' ' || i > 0 && s[i-1] == ' ' {
+				return end
+			}
+		case r.md && isSpecial(s[i]):
+			return end
+		}
+	}
+	if s != "" && s[len(s)-1] != ' ' {
+		return len(s)
+	}
+	return end
 }
 
 // blanks is the length of the white space at the start of s, U+00A0 included.
@@ -393,12 +419,19 @@ func (r *renderer) lines(s string) {
 // special is the offset of the first character that means something in Markdown, -1 without one.
 func special(w string) int {
 	for i := range len(w) {
-		switch w[i] {
-		case '\\', '`', '*', '_', '[', ']', '<', '>', '&':
+		if isSpecial(w[i]) {
 			return i
 		}
 	}
 	return -1
+}
+
+func isSpecial(c byte) bool {
+	switch c {
+	case '\\', '`', '*', '_', '[', ']', '<', '>', '&':
+		return true
+	}
+	return false
 }
 
 // escape writes a word so that it stays text: a mail must not be able to write Markdown of its own, such as an image that a
