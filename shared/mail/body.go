@@ -52,7 +52,7 @@ func (p *parser) body(blocks []block) {
 		default:
 			text, md = appendText(text, plain), appendText(md, doc.Markdown)
 			sanitized = append(sanitized, doc.Sanitized)
-			p.shown += doc.Text + "\n"
+			p.shown = append(p.shown, doc.Text)
 		}
 	}
 	m := p.msg
