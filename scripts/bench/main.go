@@ -59,7 +59,7 @@ func run(ctx context.Context, o options) error {
 }
 
 func calls(ctx context.Context, o options) error {
-	w, err := newWorld(ctx, 1000)
+	w, err := newWorld(ctx, 4000)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,8 @@ type world struct {
 	token  string // of the demo's first owner, with every scope
 	box    inbox.Inbox
 	mails  int
-	one    string // id of a mail with a body of 2.5 KB
+	start  time.Time // when the first of them came; one a second followed
+	one    string    // id of a mail with a body of 2.5 KB
 }
 
 func newWorld(ctx context.Context, mails int) (w *world, err error) {
@@ -163,11 +164,11 @@ func (w *world) fill(ctx context.Context, n int) error {
 		})
 	}
 	defer func() { close(work); all.Wait() }()
-	start := time.Now().Add(-time.Duration(n+1000) * time.Second)
+	w.start = time.Now().Add(-time.Duration(n+1000) * time.Second)
 	for at := 0; at < n; at += perCommit {
 		mails := make([]inbox.Email, 0, perCommit)
 		for i := at; i < min(at+perCommit, n); i++ {
-			e, err := w.mail(start.Add(time.Duration(i)*time.Second), i)
+			e, err := w.mail(w.start.Add(time.Duration(i)*time.Second), i)
 			if err != nil {
 				return err
 			}

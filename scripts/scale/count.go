@@ -90,8 +90,14 @@ func size(item store.Item, err error) int {
 }
 
 func (e counted) Query(ctx context.Context, q store.Query) (store.Page, error) {
-	page, err := e.Engine.Query(ctx, q)
 	n := 0
+	if each := q.Each; each != nil {
+		q.Each = func(item *store.Item) error {
+			n += item.Size()
+			return each(item)
+		}
+	}
+	page, err := e.Engine.Query(ctx, q)
 	for _, item := range page.Items {
 		n += item.Size()
 	}

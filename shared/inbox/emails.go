@@ -32,7 +32,7 @@ type EmailQuery struct {
 
 // EmailPage is one page of mail, newest first.
 type EmailPage struct {
-	Rows   []Summary
+	Rows   []*Row
 	Next   string  // cursor
 	Window *Window // nil when the keys serve the list
 	Masked bool    // codes and links were hidden from this caller
@@ -122,24 +122,22 @@ func (s *Emails) plan(ctx context.Context, a Actor, q EmailQuery) (EmailRange, m
 	return r, hidden, nil
 }
 
-func (s *Emails) lister(a Actor, q EmailQuery, r EmailRange, hidden map[string]bool) lister[Summary] {
-	l := lister[Summary]{
-		key: func(e *Summary) string { return Position(e.ReceivedAt, e.ID) },
-		read: func(ctx context.Context, after string, n int) ([]Summary, string, error) {
+func (s *Emails) lister(a Actor, q EmailQuery, r EmailRange, hidden map[string]bool) lister[*Row] {
+	l := lister[*Row]{
+		key: func(e **Row) string { return Position((*e).ReceivedAt, (*e).ID) },
+		read: func(ctx context.Context, after string, n int) ([]*Row, string, error) {
 			r := r
 			r.After, r.Limit = after, n
 			rows, next, err := s.d.Emails.Emails(ctx, r)
-			if !a.ReadCodes {
-				for i := range rows {
-					rows[i] = rows[i].masked()
-				}
+			for i, row := range rows {
+				rows[i] = row.shown(a)
 			}
 			return rows, next, err
 		},
 	}
 	filter := q.matcher(r)
 	if filter != nil || len(hidden) > 0 {
-		l.match = func(e *Summary) bool { return !hidden[e.Inbox] && (filter == nil || filter(e)) }
+		l.match = func(e **Row) bool { return !hidden[(*e).Inbox] && (filter == nil || filter(&(*e).Summary)) }
 	}
 	return l
 }

@@ -16,7 +16,7 @@ func yes() *bool { b := true; return &b }
 
 func no() *bool { b := false; return &b }
 
-func ids(rows []inbox.Summary) string {
+func ids(rows []*inbox.Row) string {
 	var out []string
 	for _, r := range rows {
 		out = append(out, r.ID)

@@ -56,7 +56,7 @@ type Counts struct {
 // EmailStore keeps mail. Everything is found under its workspace, so another tenant's id is a missing one.
 type EmailStore interface {
 	// Emails reads one page, newest first, behind r.After; next is empty at the end. A page may be short.
-	Emails(ctx context.Context, r EmailRange) (rows []Summary, next string, err error)
+	Emails(ctx context.Context, r EmailRange) (rows []*Row, next string, err error)
 	// Email reads one mail, deleted or not; the Body is nil unless asked for and kept in a row. not_found when there is none.
 	Email(ctx context.Context, workspace, id string, body bool) (Email, *Body, error)
 	// UpdateEmail works like InboxStore.UpdateInbox. A deletion stamps the mail with when it goes for good (PurgeOf), and tells

@@ -210,15 +210,13 @@ func (s *Threads) find(ctx context.Context, a Actor, id string) (Thread, error) 
 }
 
 // texts reads what each mail says. A mail that was deleted since the list was read is left out.
-func (s *Threads) texts(ctx context.Context, a Actor, rows []Summary, chars int) ([]ThreadEmail, error) {
+func (s *Threads) texts(ctx context.Context, a Actor, rows []*Row, chars int) ([]ThreadEmail, error) {
 	emails := &Emails{s.d}
 	var out []ThreadEmail
 	for i, row := range rows {
-		if !a.ReadCodes {
-			row = row.masked()
-		}
+		row = row.shown(a)
 		if chars == 0 {
-			out = append(out, ThreadEmail{Summary: row, Withheld: true})
+			out = append(out, ThreadEmail{Summary: row.Summary, Withheld: true})
 			continue
 		}
 		left := len(rows) - i
@@ -233,7 +231,7 @@ func (s *Threads) texts(ctx context.Context, a Actor, rows []Summary, chars int)
 		if err != nil {
 			return nil, err
 		}
-		one := ThreadEmail{Summary: row, Text: said(v.Texts)}
+		one := ThreadEmail{Summary: row.Summary, Text: said(v.Texts)}
 		chars -= one.Text.Returned
 		out = append(out, one)
 	}

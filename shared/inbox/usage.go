@@ -44,7 +44,7 @@ func (s *Usages) Get(ctx context.Context, a Actor, month string) (Usage, error) 
 	}
 	at, err := time.Parse(MonthFormat, month)
 	if err != nil || at.Year() < 2000 || at.After(now) {
-		return Usage{}, invalid("query.period", "a month such as "+now.Format(MonthFormat)+", not a future one")
+		return Usage{}, invalid("query.period", "YYYY-MM, the present month or an earlier one")
 	}
 	u := Usage{Month: month, Waits: s.d.MaxWaits}
 	if u.Counts, err = s.d.Usage.Usage(ctx, a.Workspace, month); err != nil {

@@ -233,15 +233,12 @@ func (w *waiting) look(ctx context.Context) (*Summary, error) {
 		return nil, err //nolint:wrapcheck // the caller names the step
 	}
 	var found *Summary
-	w.mark = w.mark.pass(rows, w.d.now(), func(row Summary) bool {
-		if !w.actor.ReadCodes {
-			row = row.masked()
+	w.mark = w.mark.pass(rows, w.d.now(), func(row *Row) bool {
+		if found = &row.shown(w.actor).Summary; w.fits(found) {
+			return false
 		}
-		if !w.fits(&row) {
-			return true
-		}
-		found = &row
-		return false
+		found = nil
+		return true
 	})
 	return found, nil
 }

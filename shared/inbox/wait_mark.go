@@ -38,10 +38,10 @@ func (m mark) String() string { return strings.Join(append([]string{m.floor}, m.
 
 // pass shows the finished mail among rows, which are in order and lie behind the floor, to fn until it returns false, and returns
 // the mark behind what was shown.
-func (m mark) pass(rows []Summary, now time.Time, fn func(Summary) bool) mark {
+func (m mark) pass(rows []*Row, now time.Time, fn func(*Row) bool) mark {
 	next := mark{floor: m.floor}
 	raise := true // nothing below can change any more
-	add := func(row Summary, place string) {
+	add := func(row *Row, place string) {
 		if raise {
 			next.floor = place
 			return
@@ -69,7 +69,7 @@ func (m mark) pass(rows []Summary, now time.Time, fn func(Summary) bool) mark {
 }
 
 // bounded lets the oldest go: the floor rises to the last of them.
-func (m mark) bounded(rows []Summary) mark {
+func (m mark) bounded(rows []*Row) mark {
 	over := len(m.seen) - maxMarkSeen
 	if over <= 0 {
 		return m

@@ -65,9 +65,13 @@ func (c *counting) Get(ctx context.Context, k store.Key) (store.Item, error) {
 }
 
 func (c *counting) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	handed := 0
+	if each := q.Each; each != nil {
+		q.Each = func(item *store.Item) error { handed++; return each(item) }
+	}
 	p, err := c.Engine.Query(ctx, q)
 	c.mu.Lock()
-	c.reads, c.rows = c.reads+1, c.rows+len(p.Items)
+	c.reads, c.rows = c.reads+1, c.rows+len(p.Items)+handed
 	c.mu.Unlock()
 	return p, err
 }
@@ -282,7 +286,7 @@ func attachment(e inbox.Email, name string, size int64) inbox.Attachment {
 	}
 }
 
-func (w *world) list(a inbox.Actor, q inbox.EmailQuery) []inbox.Summary {
+func (w *world) list(a inbox.Actor, q inbox.EmailQuery) []*inbox.Row {
 	w.tb.Helper()
 	page, err := w.services.Emails.List(w.tb.Context(), a, q, inbox.PageRequest{Limit: 100})
 	w.must(err)

@@ -9,6 +9,7 @@ import (
 	"testing/quick"
 	"time"
 
+	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/rest"
 )
 
@@ -31,6 +32,20 @@ func same(t *testing.T, b *EmailsBody) {
 	if err != nil || string(got) != "before"+string(want) {
 		t.Fatalf("%v\ngot  %s\nwant %s", err, got, want)
 	}
+	var text string
+	escaped, ok := b.AppendEscaped([]byte(`"before`))
+	if !ok {
+		if string(escaped) != `"before` || len(b.Data) > 0 && b.Data[0] != nil && b.Data[0].escaped != nil {
+			t.Fatalf("it could not write %s, and left %s", want, escaped)
+		}
+		return
+	}
+	if err := json.Unmarshal(append(escaped, '"'), &text); err != nil || text != "before"+string(want) {
+		t.Fatalf("%v\ngot  %s\nwant %s", err, text, want)
+	}
+	if n := len(escaped) - len(`"before`); n != len(want)+bytes.Count(want, []byte{'"'})+bytes.Count(want, []byte{'\\'}) {
+		t.Fatalf("%d bytes escaped of %s: more than must be", n, want)
+	}
 }
 
 // fill sets every field of v, so that one that AppendJSON does not know is missed.
@@ -38,13 +53,20 @@ func fill(t *testing.T, v reflect.Value, r *rand.Rand, text string) {
 	t.Helper()
 	switch v.Kind() {
 	case reflect.Struct:
-		if at, ok := v.Addr().Interface().(*rest.Time); ok {
+		at, ok := v.Addr().Interface().(*time.Time)
+		if own, is := v.Addr().Interface().(*rest.Time); is {
+			at, ok = &own.Time, true
+		}
+		if ok {
 			if r.IntN(4) > 0 {
-				at.Time = time.UnixMilli(r.Int64N(1 << 47)).Add(time.Duration(r.IntN(1e6))).In(time.FixedZone("", r.IntN(7200)-3600))
+				*at = time.UnixMilli(r.Int64N(1 << 47)).Add(time.Duration(r.IntN(1e6))).In(time.FixedZone("", r.IntN(7200)-3600))
 			}
 			return
 		}
 		for i := range v.NumField() {
+			if !v.Type().Field(i).IsExported() {
+				continue
+			}
 			fill(t, v.Field(i), r, text)
 		}
 	case reflect.Slice:
@@ -86,20 +108,49 @@ func FuzzEmailsJSON(f *testing.F) {
 		var b EmailsBody
 		fill(t, reflect.ValueOf(&b).Elem(), rand.New(rand.NewPCG(seed, 1)), text)
 		same(t, &b)
+		list := summaries(t, text, seed)
+		first := EmailsBody{Data: rowsOf(list), Meta: b.Meta}
+		want := encoded(t, &first)
+		same(t, &first)
+		rowsOf(list)
+		rows := EmailsBody{Data: rowsOf(list), Meta: b.Meta}
+		same(t, &rows)
+		for _, s := range rows.Data {
+			if s.text == nil || s.escaped == nil {
+				t.Fatal("a row that is shown a third time does not keep its text")
+			}
+			s.text, s.escaped = nil, nil
+		}
+		if again := encoded(t, &rows); !bytes.Equal(again, want) {
+			t.Fatalf("kept   %s\nanew   %s", want, again)
+		}
+		same(t, &rows)
 	})
+}
+
+// summaries are rows with such texts.
+func summaries(t *testing.T, text string, seed uint64) (rows []*inbox.Row) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 2))
+	for range 3 {
+		var row inbox.Row
+		fill(t, reflect.ValueOf(&row.Summary).Elem(), r, text)
+		rows = append(rows, &row)
+	}
+	return rows
 }
 
 func TestEmailsJSONOfNothing(t *testing.T) {
 	same(t, &EmailsBody{})
-	same(t, &EmailsBody{Data: []EmailSummary{}})
-	same(t, &EmailsBody{Data: []EmailSummary{{}}, Meta: ListMeta{Window: &WindowMeta{}, Masked: true}})
+	same(t, &EmailsBody{Data: []*EmailSummary{}})
+	same(t, &EmailsBody{Data: []*EmailSummary{{}, nil}, Meta: ListMeta{Window: &WindowMeta{}, Masked: true}})
 }
 
 func TestEmailsJSONRefusesAYear(t *testing.T) {
 	late := rest.Time{Time: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}
 	for name, b := range map[string]*EmailsBody{
-		"received": {Data: []EmailSummary{{EmailFacts: EmailFacts{ReceivedAt: late}}}},
-		"purge":    {Data: []EmailSummary{{EmailFacts: EmailFacts{PurgeAt: late}}}},
+		"received": {Data: []*EmailSummary{{EmailFacts: EmailFacts{ReceivedAt: late}}}},
+		"purge":    {Data: []*EmailSummary{{EmailFacts: EmailFacts{PurgeAt: late}}}},
 		"oldest":   {Meta: ListMeta{Window: &WindowMeta{Oldest: late}}},
 	} {
 		if _, err := b.AppendJSON(nil); err == nil {

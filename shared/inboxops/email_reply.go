@@ -1,6 +1,8 @@
 package inboxops
 
 import (
+	"bytes"
+
 	"github.com/buzon-mail/buzon/shared/inbox"
 	"github.com/buzon-mail/buzon/shared/rest"
 )
@@ -33,6 +35,9 @@ type EmailSummary struct {
 	Codes     int              `json:"codes" doc:"How many one-time codes were found."`
 	Links     int              `json:"links" doc:"How many links were found."`
 	Untrusted UntrustedSummary `json:"untrusted"`
+
+	text    []byte // its JSON, when it is at hand
+	escaped []byte // the same as the inside of a JSON string
 }
 
 // UntrustedSummary is what the sender wrote, cut to bounds.
@@ -164,6 +169,46 @@ type Header struct {
 	Value string `json:"value"`
 }
 
+// rowsOf shows the rows of a list. What is shown a second time is kept as it is written, for the third: whoever walks through all
+// mail once would keep for nobody.
+func rowsOf(rows []*inbox.Row) []*EmailSummary {
+	out := make([]*EmailSummary, len(rows))
+	var once []EmailSummary
+	for i, row := range rows {
+		view, again := row.View()
+		if kept, ok := view.(*EmailSummary); ok {
+			out[i] = kept
+			continue
+		}
+		if again {
+			s := summaryOf(&row.Summary)
+			s.write()
+			row.Keep(&s)
+			out[i] = &s
+			continue
+		}
+		if once == nil {
+			once = make([]EmailSummary, 0, len(rows)-i)
+		}
+		once = append(once, summaryOf(&row.Summary))
+		out[i] = &once[len(once)-1]
+	}
+	return out
+}
+
+// write keeps the summary's JSON. Where there can be none, the reply is refused with the reason.
+func (e *EmailSummary) write() {
+	var room [2048]byte
+	text, err := e.appendJSON(room[:0])
+	if err != nil {
+		return
+	}
+	both := make([]byte, 0, 2*len(text)+bytes.Count(text, []byte{'"'})+bytes.Count(text, []byte{'\\'}))
+	both = append(both, text...)
+	e.text = both[:len(text):len(text)]
+	e.escaped = rest.AppendEscaped(both, text)[len(text):]
+}
+
 // summariesOf is summaryOf of a list. Its addresses are cut from one piece.
 func summariesOf(rows []inbox.Summary) []EmailSummary {
 	n := 0
@@ -177,7 +222,11 @@ func summariesOf(rows []inbox.Summary) []EmailSummary {
 	return out
 }
 
-func summaryOf(s inbox.Summary) EmailSummary { return summariesOf([]inbox.Summary{s})[0] }
+func summaryOf(s *inbox.Summary) (e EmailSummary) {
+	boxes := make([]Address, 0, len(s.From)+len(s.To))
+	e.fill(s, &boxes)
+	return e
+}
 
 // fill writes the summary, its addresses behind boxes.
 func (e *EmailSummary) fill(s *inbox.Summary, boxes *[]Address) {

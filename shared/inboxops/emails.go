@@ -64,8 +64,8 @@ type EmailsOutput struct{ Body EmailsBody }
 
 // EmailsBody is its JSON.
 type EmailsBody struct {
-	Data []EmailSummary `json:"data"`
-	Meta ListMeta       `json:"meta"`
+	Data []*EmailSummary `json:"data"`
+	Meta ListMeta        `json:"meta"`
 }
 
 // EmailOutput is the reply of what reads or changes one email.
@@ -140,7 +140,7 @@ func (o *operations) emailsList(ctx context.Context, in *emailsListInput) (*Emai
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the service names the step
 	}
-	return &EmailsOutput{EmailsBody{summariesOf(page.Rows), listMeta(page.Next, page.Window, page.Masked)}}, nil
+	return &EmailsOutput{EmailsBody{rowsOf(page.Rows), listMeta(page.Next, page.Window, page.Masked)}}, nil
 }
 
 func (o *operations) emailsGet(ctx context.Context, in *emailsGetInput) (*EmailOutput, error) {

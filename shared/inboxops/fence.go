@@ -155,7 +155,7 @@ func (s fencedCounts) Counts(ctx context.Context, in string) (inbox.Counts, erro
 type fencedEmails struct{ next inbox.EmailStore }
 
 // Emails reads the pages of the inboxes within the fence as if they were one.
-func (s fencedEmails) Emails(ctx context.Context, r inbox.EmailRange) ([]inbox.Summary, string, error) {
+func (s fencedEmails) Emails(ctx context.Context, r inbox.EmailRange) ([]*inbox.Row, string, error) {
 	f := fenceOf(ctx)
 	switch {
 	case f.open:
@@ -164,10 +164,10 @@ func (s fencedEmails) Emails(ctx context.Context, r inbox.EmailRange) ([]inbox.S
 		return nil, "", nil
 	case r.Inbox != "" || r.Thread != "":
 		rows, next, err := s.next.Emails(ctx, r)
-		return slices.DeleteFunc(rows, func(e inbox.Summary) bool { return f.hides(e.Inbox) }), next, err
+		return slices.DeleteFunc(rows, func(e *inbox.Row) bool { return f.hides(e.Inbox) }), next, err
 	}
 	before := func(a, b string) bool { return a < b == r.Ascending && a != b }
-	return within(f, r.Limit, place, before, func(in string) ([]inbox.Summary, string, error) {
+	return within(f, r.Limit, place, before, func(in string) ([]*inbox.Row, string, error) {
 		r.Inbox = in
 		return s.next.Emails(ctx, r)
 	})
@@ -205,7 +205,7 @@ func within[T any](
 	return all, bound, nil
 }
 
-func place(e inbox.Summary) string { return inbox.Position(e.ReceivedAt, e.ID) }
+func place(e *inbox.Row) string { return inbox.Position(e.ReceivedAt, e.ID) }
 
 // Email reads a mail within the fence.
 func (s fencedEmails) Email(ctx context.Context, ws, id string, body bool) (inbox.Email, *inbox.Body, error) {

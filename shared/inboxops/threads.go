@@ -152,7 +152,7 @@ func threadOf(t inbox.Thread) Thread {
 }
 
 func threadEmailOf(e inbox.ThreadEmail) ThreadEmail {
-	s := summaryOf(e.Summary)
+	s := summaryOf(&e.Summary)
 	out := ThreadEmail{EmailFacts: s.EmailFacts, Codes: s.Codes, Links: s.Links, Untrusted: UntrustedThreadEmail{s.Untrusted, e.Text.Text}}
 	if !e.Withheld {
 		text := textOf(e.Text)

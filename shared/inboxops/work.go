@@ -159,7 +159,7 @@ func (o *operations) emailsWait(ctx context.Context, in *emailsWaitInput) (*Wait
 		Untrusted: UntrustedArrival{notice, mapped(got.Codes, codeOf), mapped(got.Links, linkOf)},
 	}
 	if got.Email != nil {
-		s := summaryOf(*got.Email)
+		s := summaryOf(got.Email)
 		out.Email = &s
 	}
 	return &WaitOutput{WaitBody{out, ItemMeta{Masked: got.Masked}}}, nil

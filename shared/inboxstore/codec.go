@@ -66,8 +66,26 @@ func (s *summaries) decode(item *store.Item, into *inbox.Summary) error {
 	}
 	from := s.text.Len()
 	s.text.Write(item.Data)
-	d := &s.d
-	d.rest = s.text.String()[from:]
+	s.d.rest = s.text.String()[from:]
+	return s.d.summary(into)
+}
+
+// decodeRow decodes a row by itself. Its texts are parts of the one given.
+func decodeRow(text string) (*inbox.Row, error) {
+	one := &struct {
+		inbox.Row
+		words [4]string
+		boxes [2]inbox.Address
+	}{}
+	d := decoder{rest: text, words: one.words[:], boxes: one.boxes[:], single: true}
+	if err := d.summary(&one.Summary); err != nil {
+		return nil, err
+	}
+	return &one.Row, nil
+}
+
+// summary reads all of a row.
+func (d *decoder) summary(into *inbox.Summary) error {
 	into.ID, into.Inbox, into.Thread = d.text(), d.text(), d.text()
 	into.Status, into.Reason, into.Category = inbox.Status(d.text()), d.text(), d.text()
 	into.Subject, into.Snippet = d.text(), d.text()
@@ -123,14 +141,19 @@ type decoder struct {
 	bad   bool
 	words []string        // room for lists
 	boxes []inbox.Address // the same
+	// single: it is one row, with whose lists no others share the memory.
+	single bool
 }
 
 // listRoom is how many items of lists are allocated at once.
 const listRoom = 64
 
 // cut takes a list of n items off the room, or makes more.
-func cut[T any](room *[]T, n int) []T {
+func cut[T any](room *[]T, n int, single bool) []T {
 	if len(*room) < n {
+		if single {
+			return make([]T, n)
+		}
 		*room = make([]T, max(n, listRoom))
 	}
 	list := (*room)[:n:n]
@@ -188,7 +211,7 @@ func (d *decoder) texts() []string {
 	if n == 0 {
 		return nil
 	}
-	list := cut(&d.words, n)
+	list := cut(&d.words, n, d.single)
 	for i := range list {
 		list[i] = d.text()
 	}
@@ -200,7 +223,7 @@ func (d *decoder) addresses() []inbox.Address {
 	if n == 0 {
 		return nil
 	}
-	list := cut(&d.boxes, n)
+	list := cut(&d.boxes, n, d.single)
 	for i := range list {
 		list[i] = inbox.Address{Name: d.text(), Address: d.text()}
 	}

@@ -154,7 +154,7 @@ func NormalDomain(domain string) (string, error) { return inbox.NormalDomain(dom
 
 // Domains implements inbox.DomainStore.
 func (s *Store) Domains(ctx context.Context, org string) ([]string, error) {
-	rows, err := listOrg[domainRow](ctx, s, org, "domain/", MaxDomains)
+	rows, err := listOrg(ctx, s, org, "domain/", MaxDomains, decoded[domainRow])
 	if err != nil {
 		return nil, failed("domains of "+org, err)
 	}
@@ -168,23 +168,39 @@ func (s *Store) Domains(ctx context.Context, org string) ([]string, error) {
 
 // Workspaces lists those of an organization by id.
 func (s *Store) Workspaces(ctx context.Context, org string) ([]inbox.Workspace, error) {
-	rows, err := listOrg[inbox.Workspace](ctx, s, org, "ws/", MaxWorkspaces)
+	rows, err := listOrg(ctx, s, org, "ws/", MaxWorkspaces, func(item *store.Item) (inbox.Workspace, error) {
+		w, err := s.workspaces.of(item)
+		if err != nil {
+			return inbox.Workspace{}, err
+		}
+		return *w, nil // there is nothing in one that could be shared
+	})
 	for i := range rows {
 		rows[i].Version = max(rows[i].Version, 1) // stored before workspaces had versions
 	}
 	return rows, wrapIf("workspaces of "+org, err)
 }
 
-func listOrg[T any](ctx context.Context, s *Store, org, prefix string, limit int) ([]T, error) {
+// listOrg reads the rows of a kind in an organization.
+func listOrg[T any](ctx context.Context, s *Store, org, prefix string, limit int, of func(*store.Item) (T, error)) ([]T, error) {
 	from, to := store.Prefix(prefix)
-	page, err := store.Fill(ctx, s.engine, store.Query{
+	rows := []T{}
+	_, err := store.Fill(ctx, s.engine, store.Query{
 		Table: store.Core, Partition: "org/" + org, From: from, To: to, Limit: limit,
+		Each: func(item *store.Item) error {
+			row, err := of(item)
+			rows = append(rows, row)
+			return err
+		},
 	}, 4)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // callers name the step
 	}
-	return decodeAll[T](page.Items)
+	return rows, nil
 }
+
+// decoded decodes a row of JSON.
+func decoded[T any](item *store.Item) (T, error) { return store.Decode[T](*item, format) } //nolint:wrapcheck // the same
 
 // CreateMember stores a person as a member of an organization that exists. An e-mail address belongs to one person.
 // Repeating it with the same id and address writes role and workspaces anew.

@@ -19,21 +19,35 @@ const (
 )
 
 // Emails implements inbox.EmailStore.
-func (s *Store) Emails(ctx context.Context, r inbox.EmailRange) ([]inbox.Summary, string, error) {
-	items, next, err := s.merged(ctx, listPartitions(r), store.Query{
-		Table: store.Core, From: r.From, To: r.To, Descending: !r.Ascending, After: r.After, Limit: r.Limit,
-	})
+func (s *Store) Emails(ctx context.Context, r inbox.EmailRange) (rows []*inbox.Row, next string, err error) {
+	q := store.Query{Table: store.Core, From: r.From, To: r.To, Descending: !r.Ascending, After: r.After, Limit: r.Limit}
+	partitions := listPartitions(r)
+	rows = make([]*inbox.Row, 0, min(r.Limit, usualPage))
+	add := func(item *store.Item) error {
+		row, err := s.rows.of(item)
+		rows = append(rows, row)
+		return err
+	}
+	if len(partitions) == 1 {
+		q.Partition, q.Each = partitions[0], add
+		page, err := s.engine.Query(ctx, q)
+		if err != nil {
+			return nil, "", failed("emails", err)
+		}
+		return rows, page.Next, nil
+	}
+	items, next, err := s.merged(ctx, partitions, q)
+	for i := 0; i < len(items) && err == nil; i++ {
+		err = add(&items[i])
+	}
 	if err != nil {
 		return nil, "", failed("emails", err)
 	}
-	rows, texts := make([]inbox.Summary, len(items)), newSummaries(items)
-	for i := range items {
-		if err := texts.decode(&items[i], &rows[i]); err != nil {
-			return nil, "", failed("emails", err)
-		}
-	}
 	return rows, next, nil
 }
+
+// usualPage is how many rows of a page need no second allocation. Most pages of a large limit are short.
+const usualPage = 32
 
 // mailRow is an Email, or what is left of one that was an exact duplicate: its place stays taken for a while, so that a
 // fan-out that is repeated does not bring it back.

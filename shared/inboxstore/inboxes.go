@@ -29,7 +29,7 @@ type hiddenRow struct {
 // Inbox implements inbox.InboxStore.
 func (s *Store) Inbox(ctx context.Context, ws, ref string) (inbox.Inbox, error) {
 	if !strings.HasPrefix(ref, "inbox_") {
-		in, _, err := get[inbox.Inbox](ctx, s, slugKey(ws, ref))
+		in, _, err := s.inbox(ctx, slugKey(ws, ref))
 		if err != nil {
 			return inbox.Inbox{}, missing("inbox by slug", err, inbox.NoInbox())
 		}
@@ -39,20 +39,33 @@ func (s *Store) Inbox(ctx context.Context, ws, ref string) (inbox.Inbox, error) 
 	return in, err
 }
 
+// inbox is get of an inbox. There is nothing in one that could be shared.
+func (s *Store) inbox(ctx context.Context, k store.Key) (inbox.Inbox, uint64, error) {
+	item, err := s.engine.Get(ctx, k)
+	if err != nil {
+		return inbox.Inbox{}, 0, err //nolint:wrapcheck // callers name the step and look for store.ErrNotFound
+	}
+	in, err := s.inboxes.of(&item)
+	if err != nil {
+		return inbox.Inbox{}, 0, err
+	}
+	return *in, item.Revision, nil
+}
+
 // inboxByID looks among the live ones first. One that moves between the two reads is looked for once more.
 func (s *Store) inboxByID(ctx context.Context, ws, id string) (inbox.Inbox, uint64, error) {
 	for range 2 {
 		for _, deleted := range []bool{false, true} {
-			in, revision, ok, err := find[inbox.Inbox](ctx, s, key(inboxesPartition(ws, deleted), id))
-			if err != nil {
+			in, revision, err := s.inbox(ctx, key(inboxesPartition(ws, deleted), id))
+			switch {
+			case errors.Is(err, store.ErrNotFound):
+				continue
+			case err != nil:
 				return inbox.Inbox{}, 0, failed("inbox "+id, err)
-			}
-			if ok && in.Purging {
+			case in.Purging:
 				return inbox.Inbox{}, 0, inbox.NoInbox()
 			}
-			if ok {
-				return in, revision, nil
-			}
+			return in, revision, nil
 		}
 	}
 	return inbox.Inbox{}, 0, inbox.NoInbox()

@@ -31,7 +31,7 @@ func dated(m inbox.Member) inbox.Member {
 
 // Members lists the first members of an organization by id.
 func (s *Store) Members(ctx context.Context, org string) ([]inbox.Member, error) {
-	rows, err := listOrg[inbox.Member](ctx, s, org, memberSort, maxMembers)
+	rows, err := listOrg(ctx, s, org, memberSort, maxMembers, decoded[inbox.Member])
 	return rows, wrapIf("members of "+org, err)
 }
 

@@ -19,6 +19,22 @@ type short struct {
 }
 
 func (s short) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	each := q.Each
+	q.Each = nil
+	p, err := s.page(ctx, q)
+	if each == nil || err != nil {
+		return p, err
+	}
+	for i := range p.Items {
+		if err := each(&p.Items[i]); err != nil {
+			return store.Page{}, err
+		}
+	}
+	p.Items = nil
+	return p, nil
+}
+
+func (s short) page(ctx context.Context, q store.Query) (store.Page, error) {
 	p, err := s.Engine.Query(ctx, q)
 	if err != nil || len(p.Items) == 0 {
 		return p, err

@@ -22,11 +22,16 @@ const format = 1
 // attempts bounds an optimistic write: whoever loses that often is told to come again.
 const attempts = 8
 
-// Store is the inbox on an engine. It holds no state of its own, so any number of instances may work on one engine.
+// Store is the inbox on an engine. It holds no state of its own but what rows that it reads were decoded to before, so any number
+// of instances may work on one engine.
 type Store struct {
-	engine   store.Engine
-	now      func() time.Time
-	announce func(ctx context.Context, ids []string) // nil: nobody is told
+	engine store.Engine
+	now    func() time.Time
+
+	rows       *rowCache[inbox.Row]
+	inboxes    *rowCache[inbox.Inbox]
+	workspaces *rowCache[inbox.Workspace]
+	announce   func(ctx context.Context, ids []string) // nil: nobody is told
 }
 
 var (
@@ -60,7 +65,10 @@ func New(engine store.Engine, now func() time.Time) (*Store, error) {
 	if engine == nil || now == nil {
 		return nil, errors.New("inboxstore: engine and clock are needed")
 	}
-	return &Store{engine: engine, now: now}, nil
+	return &Store{
+		engine: engine, now: now,
+		rows: newRowCache(decodeRow), inboxes: newRowCache(decodeJSON[inbox.Inbox]), workspaces: newRowCache(decodeJSON[inbox.Workspace]),
+	}, nil
 }
 
 // get reads and decodes one row; its revision is what the next write must name. store.ErrNotFound stays visible.

@@ -106,7 +106,7 @@ func (s *Store) threadEnd(ctx context.Context, e inbox.Email, first bool) (*inbo
 	}
 	for i := range rows {
 		if rows[i].ID != e.ID {
-			return &rows[i], nil
+			return &rows[i].Summary, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // a thread without mail has no end

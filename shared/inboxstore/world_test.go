@@ -184,7 +184,7 @@ func (w *world) stored(e inbox.Email) inbox.Email {
 	return got
 }
 
-func (w *world) list(r inbox.EmailRange) []inbox.Summary {
+func (w *world) list(r inbox.EmailRange) (all []inbox.Summary) {
 	w.t.Helper()
 	r.Limit = 1000
 	if r.Workspace == "" {
@@ -195,7 +195,10 @@ func (w *world) list(r inbox.EmailRange) []inbox.Summary {
 	if next != "" {
 		w.t.Fatal("more than a page")
 	}
-	return rows
+	for _, row := range rows {
+		all = append(all, row.Summary)
+	}
+	return all
 }
 
 func (w *world) pending() []string {

@@ -138,11 +138,18 @@ func (r *CallRequest) Declared() string {
 // CallResult is what a tool answers. Exactly one of JSON, Content and Task is set.
 type CallResult struct {
 	JSON     []byte          // one JSON value: shown as text byte for byte and, when an object and not an error, as structuredContent
+	Escaped  Escaper         // writes JSON as text, when it can; may be nil
 	Content  json.RawMessage // the content array verbatim
 	Task     *Task           // the work goes on, and is durable already: only for a client that CanTask
 	IsError  bool
 	Meta     []byte // rendered members for the result's _meta without braces; empty for none
 	Released func() // called once the result was written; may be nil. JSON and Meta may be reused after it.
+}
+
+// Escaper is a result that writes its own JSON as the inside of a JSON string, byte for byte what escaping it would give (RFC 8259
+// section 7: only what must be). Such JSON is UTF-8 and has no line breaks. When it can't it appends nothing.
+type Escaper interface {
+	AppendEscaped(dst []byte) (_ []byte, ok bool)
 }
 
 // ScopeError is a tool hidden for want of scope.

@@ -37,6 +37,41 @@ func TestLongReply(t *testing.T) {
 	}
 }
 
+// ready has its JSON as text at hand, or not.
+type ready struct {
+	text string
+	ok   bool
+}
+
+func (r ready) AppendEscaped(dst []byte) ([]byte, bool) {
+	if !r.ok {
+		return dst, false
+	}
+	return append(dst, r.text...), true
+}
+
+// TestReplyThatIsEscapedAlready: a result that has its text at hand is not escaped anew, and one that has not is.
+func TestReplyThatIsEscapedAlready(t *testing.T) {
+	for name, c := range map[string]struct {
+		ready ready
+		want  string
+	}{
+		"at hand":     {ready{`{\"data\":\"ready\"}`, true}, `{"data":"ready"}`},
+		"not at hand": {ready{`{\"data\":\"ready\"}`, false}, `{"data":"anew"}`},
+	} {
+		s, err := mcp.New(mcp.Deps{Authenticator: door{}, Challenger: door{}, Limiter: &meter{}, Tools: fixed{call: &mcp.CallResult{
+			JSON: []byte(`{"data":"anew"}`), Escaped: c.ready,
+		}}}, mcp.Options{Name: "n", Version: "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := callOnce(t, s, "2026-07-28")
+		if len(result.Content) != 1 || result.Content[0].Text != c.want || string(result.Structured) != `{"data":"anew"}` {
+			t.Errorf("%s: %v, %s", name, result.Content, result.Structured)
+		}
+	}
+}
+
 type calledResult struct {
 	Content    []struct{ Text string }
 	Structured json.RawMessage            `json:"structuredContent"`

@@ -120,9 +120,15 @@ func (x *exchange) appendContent(result *CallResult) (structured []byte, err err
 		return nil, nil
 	}
 	x.out = append(x.out, `[{"type":"text","text":"`...)
-	var breaks, valid bool
-	if x.out, breaks, valid = appendDocument(x.out, result.JSON); !valid {
-		return nil, errNotUTF8
+	breaks, done := false, false
+	if result.Escaped != nil {
+		x.out, done = result.Escaped.AppendEscaped(x.out)
+	}
+	if !done {
+		var valid bool
+		if x.out, breaks, valid = appendDocument(x.out, result.JSON); !valid {
+			return nil, errNotUTF8
+		}
 	}
 	x.out = append(x.out, `"}]`...)
 	if result.IsError || !x.version.AtLeast(V20250618) {

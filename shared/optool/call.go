@@ -149,6 +149,7 @@ func (t *Tools) answer(own *tool, c *call, rec *recorder) (*mcp.CallResult, erro
 	case len(rec.buf) == 0:
 		result.JSON = emptyObject
 	}
+	result.Escaped, _ = rec.value.(mcp.Escaper)
 	if t.options.UntrustedMetaKey != "" {
 		rec.meta = own.plan.point(rec.meta, t.options.UntrustedMetaKey, rec.value, result.JSON)
 		result.Meta = rec.meta

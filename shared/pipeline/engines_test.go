@@ -87,8 +87,8 @@ func (w *world) seed(ctx context.Context) error {
 	}, inbox.Act{}))
 }
 
-func (w *world) mails(ctx context.Context) ([]inbox.Summary, error) {
-	var all []inbox.Summary
+func (w *world) mails(ctx context.Context) ([]*inbox.Row, error) {
+	var all []*inbox.Row
 	for after := ""; ; {
 		page, next, err := w.store.Emails(ctx, inbox.EmailRange{Workspace: wsID, Inbox: inboxID, After: after, Limit: 100})
 		if err != nil {

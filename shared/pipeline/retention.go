@@ -30,7 +30,7 @@ type RetentionStore interface {
 	// stays due.
 	LookAgain(ctx context.Context, d inbox.Due, in inbox.Inbox, revision uint64, next time.Time) error
 	// Emails reads a page of mail.
-	Emails(ctx context.Context, r inbox.EmailRange) (rows []inbox.Summary, next string, err error)
+	Emails(ctx context.Context, r inbox.EmailRange) (rows []*inbox.Row, next string, err error)
 	// PurgeEmail removes a mail from everywhere and makes trash of the rest, in one transaction with the line of p, which then counts
 	// it. False: it is gone already, or not due (any more).
 	PurgeEmail(ctx context.Context, w inbox.EmailPurge, p *inbox.Purge) (bool, error)

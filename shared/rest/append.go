@@ -74,6 +74,19 @@ func AppendStrings(dst []byte, list []string) []byte {
 	return append(dst, ']')
 }
 
+// AppendEscaped appends text, JSON as an Appender writes it, as the inside of a JSON string. Such JSON is UTF-8 without control
+// characters, so quotes and backslashes are all there is to escape (RFC 8259 section 7).
+func AppendEscaped(dst, text []byte) []byte {
+	start := 0
+	for i, c := range text {
+		if c == '"' || c == '\\' {
+			dst = append(append(dst, text[start:i]...), '\\')
+			start = i
+		}
+	}
+	return append(dst, text[start:]...)
+}
+
 // digits2 writes a number below 100 with two digits.
 func digits2(b []byte, n int) { b[0], b[1] = byte('0'+n/10), byte('0'+n%10) }
 

@@ -104,6 +104,14 @@ type Appender interface {
 	AppendJSON(dst []byte) ([]byte, error)
 }
 
+// EscapedAppender is an Appender that can, at times, also write its JSON as the inside of a JSON string: byte for byte what escaping
+// it would give. A tool's reply holds it both ways; a body that has parts of itself ready spares the second pass. It appends nothing
+// when it can't.
+type EscapedAppender interface {
+	Appender
+	AppendEscaped(dst []byte) (_ []byte, ok bool)
+}
+
 // witness is a writer that wants to know of which value the bytes are that it gets next: a program that calls the route in
 // process knows more of a value than it could read out of its text.
 type witness interface{ Value(v any) }

@@ -71,20 +71,23 @@ func Prefix(prefix string) (from, to string) {
 // full page, at a bounded cost.
 func Fill(ctx context.Context, e Engine, q Query, pages int) (Page, error) {
 	var out Page
-	want := q.Limit
+	want, found := q.Limit, 0
+	if each := q.Each; each != nil {
+		q.Each = func(item *Item) error { found++; return each(item) }
+	}
 	for range max(pages, 1) {
-		q.Limit = want - len(out.Items)
+		q.Limit = want - found
 		page, err := e.Query(ctx, q)
 		if err != nil {
 			return Page{}, err
 		}
-		out.Next = page.Next
+		out.Next, found = page.Next, found+len(page.Items)
 		if out.Items == nil {
 			out.Items = page.Items
 		} else {
 			out.Items = append(out.Items, page.Items...)
 		}
-		if page.Next == "" || len(out.Items) >= want {
+		if page.Next == "" || found >= want {
 			break
 		}
 		q.After = page.Next

@@ -70,6 +70,10 @@ type Query struct {
 	Limit int
 	// After continues behind this sort key, in the direction of the query. The row need not exist (any more).
 	After string
+	// Each, when set, gets the rows of the page one by one, in their order, in the place of Page.Items, which stays empty: an
+	// engine that has them in memory need not copy them first. The item, Data included, holds until Each returns; its key's texts
+	// hold for good. An error of Each ends the query, which returns it as it is. Each must not call the engine.
+	Each func(*Item) error
 }
 
 // Page is one answer to a query.

@@ -274,7 +274,7 @@ func (s *stack) tick() error {
 }
 
 // mails are those of an inbox.
-func (s *stack) mails(address string) []inbox.Summary {
+func (s *stack) mails(address string) []*inbox.Row {
 	s.t.Helper()
 	r, err := s.store.Recipient(s.t.Context(), address)
 	s.must(err)

@@ -24,9 +24,9 @@ func (e *Engine) Query(ctx context.Context, q store.Query) (store.Page, error) {
 		return store.Page{}, nil
 	}
 	var page store.Page
-	now, size, after := e.now(), 0, q.After
+	now, size, found, after := e.now(), 0, 0, q.After
 	for reads := 0; reads < store.MaxReads*q.Limit && size < store.MaxPageSize; {
-		want := min(q.Limit-len(page.Items), store.MaxReads*q.Limit-reads)
+		want := min(q.Limit-found, store.MaxReads*q.Limit-reads)
 		items, next, err := e.page(ctx, q, after, want)
 		if err != nil {
 			return store.Page{}, err
@@ -34,11 +34,16 @@ func (e *Engine) Query(ctx context.Context, q store.Query) (store.Page, error) {
 		reads += len(items)
 		for _, item := range items {
 			size += item.Size()
-			if !store.Expired(store.Seconds(item.Expires), now) && item.Key.Sort != q.To {
+			if store.Expired(store.Seconds(item.Expires), now) || item.Key.Sort == q.To {
+				continue
+			}
+			if found++; q.Each == nil {
 				page.Items = append(page.Items, item)
+			} else if err := q.Each(&item); err != nil {
+				return store.Page{}, err
 			}
 		}
-		if page.Next = next; next == "" || len(page.Items) >= q.Limit || len(items) < want {
+		if page.Next = next; next == "" || found >= q.Limit || len(items) < want {
 			break // the last: AWS stopped at its own 1 MB
 		}
 		after = next

@@ -91,15 +91,16 @@ func (s *scan) clip() {
 }
 
 // pageRoom is how many rows of a page need no second allocation. Most pages of a large limit are short.
-const pageRoom = 32
+const pageRoom = 8
 
 // page reads until the limit, the bound on reads or on bytes, or the end.
 func (s *scan) page(q store.Query, now int64) (store.Page, error) {
 	var page store.Page
 	var kept keeper
-	size := 0
+	var item store.Item
+	size, found := 0, 0
 	for reads := 0; s.key != nil; s.next() {
-		if len(page.Items) == q.Limit || reads == store.MaxReads*q.Limit || size >= store.MaxPageSize {
+		if found == q.Limit || reads == store.MaxReads*q.Limit || size >= store.MaxPageSize {
 			return page, nil // Next is the row before this one
 		}
 		r, err := parseRow(s.value)
@@ -110,16 +111,31 @@ func (s *scan) page(q store.Query, now int64) (store.Page, error) {
 		size += len(s.key) + len(s.value)
 		sort := kept.sort(s.key[len(s.prefix):], q.Limit)
 		if !store.Expired(r.expires, now) {
-			if page.Items == nil {
-				page.Items = make([]store.Item, 0, min(q.Limit, pageRoom))
+			found++
+			if q.Each == nil {
+				r.data = kept.data(r.data, q.Limit)
 			}
-			r.data = kept.data(r.data, q.Limit)
-			page.Items = append(page.Items, r.item(store.Key{Table: q.Table, Partition: q.Partition, Sort: sort}))
+			item = r.item(store.Key{Table: q.Table, Partition: q.Partition, Sort: sort})
+			if err := take(&page, &q, &item); err != nil {
+				return store.Page{}, err
+			}
 		}
 		page.Next = sort
 	}
 	page.Next = ""
 	return page, nil
+}
+
+// take gives a row to whom the query says, or keeps it.
+func take(page *store.Page, q *store.Query, item *store.Item) error {
+	if q.Each != nil {
+		return q.Each(item) //nolint:wrapcheck // the caller's own
+	}
+	if page.Items == nil {
+		page.Items = make([]store.Item, 0, min(q.Limit, pageRoom))
+	}
+	page.Items = append(page.Items, *item)
+	return nil
 }
 
 // keeper copies the rows of a page out of the file's mapping, many into one piece of memory: an allocation for each key and

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +33,7 @@ func queryCases() []testCase {
 		{"pages are stable while rows come and go", stablePages},
 		{"a page of large rows ends by its bytes", largePages},
 		{"prefix ranges", prefixRanges},
+		{"each row instead of a page", eachRow},
 		{"fill makes full pages", func(s *suite) {
 			s.fill("p", numbered(12)...)
 			page, err := store.Fill(s.ctx(), s.Engine, s.all("p", 5), 10)
@@ -43,6 +46,57 @@ func queryCases() []testCase {
 			s.equal(sorts(page.Items), numbered(12)[5:10])
 		}},
 	}
+}
+
+// eachRow: a query that hands its rows over gives the same ones, in the same order and pages, as one that returns them.
+func eachRow(s *suite) {
+	s.fill("p", numbered(9)...)
+	s.fill("o", "other")
+	for _, descending := range []bool{false, true} {
+		for _, limit := range []int{1, 2, 4, 9, 10} {
+			q := s.all("p", limit)
+			q.Descending = descending
+			want := s.items(q)
+			s.equal(sorts(s.each(q)), sorts(want))
+			for i, item := range s.each(q) {
+				if item.Key != want[i].Key || item.Revision != want[i].Revision || !bytes.Equal(item.Data, want[i].Data) {
+					s.Fatalf("row %d is %+v, want %+v", i, item, want[i])
+				}
+			}
+		}
+	}
+	q, calls, stop := s.all("p", 5), 0, errors.New("enough")
+	q.Each = func(*store.Item) error {
+		if calls++; calls == 3 {
+			return stop
+		}
+		return nil
+	}
+	if page, err := s.Query(s.ctx(), q); !errors.Is(err, stop) || calls != 3 || len(page.Items) != 0 {
+		s.Fatalf("%d calls, %d rows, %v: the error of the third row ends the query", calls, len(page.Items), err)
+	}
+	n := 0
+	q.Limit, q.Each = 7, func(*store.Item) error { n++; return nil }
+	page, err := store.Fill(s.ctx(), s.Engine, q, 3)
+	s.ok(err)
+	if n != 7 || len(page.Items) != 0 || page.Next != "006" {
+		s.Fatalf("filled %d, %d rows, Next %q", n, len(page.Items), page.Next)
+	}
+}
+
+// each follows a query that hands its rows over to its end.
+func (s *suite) each(q store.Query) (all []store.Item) {
+	s.Helper()
+	q.Each = func(item *store.Item) error {
+		kept := *item
+		kept.Data = slices.Clone(item.Data)
+		all = append(all, kept)
+		return nil
+	}
+	if returned := s.items(q); len(returned) > 0 {
+		s.Fatalf("%d rows were handed over and returned", len(returned))
+	}
+	return all
 }
 
 func everyLimit(s *suite) {
