@@ -12,7 +12,7 @@ VERSION ?=
 BUILD := go build -trimpath -tags $(TAGS) -ldflags='-s -w -X main.version=$(VERSION)'
 # Calls that are inlined make a twelfth of a function's bytes. Only what every call and every mail passes is worth them.
 SHARED := github.com/buzon-mail/buzon/shared
-COLD := github.com/... golang.org/x/... net/http crypto/tls crypto/x509 encoding/xml
+COLD := github.com/... golang.org/x/... go.etcd.io/... net/http crypto/tls crypto/x509 encoding/xml encoding/asn1 math/big vendor/golang.org/x/...
 HOT := $(addprefix $(SHARED)/,$(addsuffix /...,mcp op optool rest inboxops inboxstore store jsonwalk lambdaedge ratelimit seal mail mailauth pipeline)) \
 	github.com/danielgtaylor/... github.com/microcosm-cc/... github.com/emersion/... golang.org/x/net/html/...
 LEAN := $(COLD:%=-gcflags=%=-l) $(HOT:%=-gcflags=%=)

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 
@@ -19,7 +18,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "api:", err)
 		os.Exit(1)
 	}
-	function, err := api.New(context.Background(), cfg, os.Stderr, version)
+	function, err := api.New(cfg, os.Stderr, version)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "api:", err)
 		os.Exit(1)

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 
@@ -16,7 +15,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "inbound:", err)
 		os.Exit(1)
 	}
-	function, err := inbound.New(context.Background(), cfg, os.Stderr)
+	function, err := inbound.New(cfg, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -64,7 +64,7 @@ func streaming(t *testing.T, function *api.Function) *http.Client {
 func startEmulated(t *testing.T, name string, env map[string]string, reached func(*api.Function) *http.Client) door {
 	t.Helper()
 	env["BUZON_EMULATOR"] = "1"
-	function, err := api.New(t.Context(), settings(t, env), io.Discard, "")
+	function, err := api.New(settings(t, env), io.Discard, "")
 	if err != nil {
 		t.Fatal(err)
 	}

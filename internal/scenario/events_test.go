@@ -92,7 +92,7 @@ func TestEvents(t *testing.T) {
 // emulatedAPI is the emulated api function, behind a buffered or a streamed function URL.
 func emulatedAPI(t *testing.T, stream bool) *api.Function {
 	t.Helper()
-	function, err := api.New(t.Context(), &config.API{Emulated: true, Rates: config.Rates{PerMinute: 600}, Stream: stream}, testWriter{t}, "test")
+	function, err := api.New(&config.API{Emulated: true, Rates: config.Rates{PerMinute: 600}, Stream: stream}, testWriter{t}, "test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,7 +148,7 @@ func stages(t *testing.T, l *ledger) []*stage {
 
 func embeddedStage(t *testing.T, l *ledger) *stage {
 	t.Helper()
-	e, err := emulator.Open(t.Context(), time.Now)
+	e, err := emulator.New(time.Now, emulator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,11 @@ func embeddedStage(t *testing.T, l *ledger) *stage {
 			t.Error(err)
 		}
 	})
-	s := &stage{t: t, engine: embedded, ledger: l, weak: &weakEngine{Engine: e.Engine}, put: e.Put}
+	world, err := e.World(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, engine: embedded, ledger: l, weak: &weakEngine{Engine: e.Engine}, put: world.Put}
 	s.serve(web.Deps{
 		Blobs: web.Blobs{Opener: e.Blobs}, Downloads: web.Downloads{Signer: e.Blobs}, Serve: e.Blobs.Handler(), Queue: e.Queue,
 		Uploads: e.Blobs, Take: e.Blobs.TakeHandler(), Seal: e.Seal, Permanent: e.Seal, Keys: e.Keys,

@@ -32,7 +32,8 @@ const warmCalls = 200
 // function is one bootstrap and its figures.
 type function struct {
 	title, module, folder string
-	warm                  bool // it can answer session_get
+	env                   []string
+	event                 []byte // calls session_get
 	path                  string
 	init, first, call     []float64 // ms, ms, us
 	zip, zipARM, rss      float64   // MiB
@@ -45,10 +46,28 @@ func functions(ctx context.Context, o options) error {
 		return err
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // a temporary folder
+	token, err := local.FillEvent(ctx, []byte("{{token:owner@acme.test}}"), time.Now)
+	if err != nil {
+		return err
+	}
+	emulated, err := warmEvent(ctx, string(token))
+	if err != nil {
+		return err
+	}
+	a, err := newAccount(ctx, folder)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	deployed, err := warmEvent(ctx, a.token)
+	if err != nil {
+		return err
+	}
+	emulator := []string{"BUZON_EMULATOR=1", "BUZON_RATE_PER_MINUTE=65535", "BUZON_OUTWARD_PER_MINUTE=65535"}
 	all := []*function{
-		{title: "bare aws-lambda-go handler", module: ".", folder: "./bare", warm: true},
-		{title: "api, emulated: embedded store, demo loaded at start", module: root, folder: "./functions/api", warm: true},
-		{title: "api without the emulation: empty engine", module: ".", folder: "./bareapi"},
+		{title: "bare aws-lambda-go handler", module: ".", folder: "./bare", event: emulated},
+		{title: "api, emulated: the first call opens an embedded store", module: root, folder: "./functions/api", env: emulator, event: emulated},
+		{title: "api as deployed: DynamoDB, S3, SQS (a stand-in)", module: root, folder: "./functions/api", env: a.env, event: deployed},
 	}
 	flags, err := buildFlags(ctx)
 	if err != nil {
@@ -59,18 +78,14 @@ func functions(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	event, err := warmEvent(ctx)
-	if err != nil {
-		return err
-	}
 	for range o.starts {
 		for _, f := range all {
-			if err := f.cold(ctx, folder, event); err != nil {
+			if err := f.cold(ctx, folder); err != nil {
 				return fmt.Errorf("%s: %w", f.title, err)
 			}
 		}
 	}
-	if err := warm(ctx, folder, event, all, o.rounds); err != nil {
+	if err := warm(ctx, folder, all, o.rounds); err != nil {
 		return err
 	}
 	printFunctions(all)
@@ -83,26 +98,21 @@ func printFunctions(all []*function) {
 	for i, f := range all {
 		start := median(f.init)
 		x := start / median(bare.init)
-		l := line{cells: []string{f.title, number(start), number(x), number(median(f.first)), "-", "-", number(f.zip), number(f.zipARM), number(f.rss)}}
+		call := median(f.call)
+		l := line{cells: []string{
+			f.title, number(start), number(x), number(median(f.first)), number(call), number(call / median(bare.call)),
+			number(f.zip), number(f.zipARM), number(f.rss),
+		}}
 		if i > 0 {
 			l.judge(x, budget{what: "x init", limit: 3})
-		}
-		if f.warm {
-			call := median(f.call)
-			l.cells[4], l.cells[5] = number(call), number(call/median(bare.call))
-			if i > 0 {
-				l.judge(call/median(bare.call), budget{what: "x warm", limit: 1.25})
-			}
-		}
-		if i > 0 {
+			l.judge(call/median(bare.call), budget{what: "x warm", limit: 1.25})
 			l.judge(f.zipARM, budget{what: "MiB zip", limit: 6})
 			l.judge(f.rss, budget{what: "MiB resident", limit: 28})
 		}
 		lines = append(lines, l)
 	}
-	table(os.Stdout, "Lambda bootstraps behind a Runtime API in miniature, tools/call session_get 2026; x = of the bare handler. Today the function runs emulated only",
+	table(os.Stdout, "Lambda bootstraps behind a Runtime API in miniature, tools/call session_get 2026; x = of the bare handler",
 		[]string{"bootstrap", "init ms", "x", "first reply ms", "warm us", "x", "zip MiB", "arm64", "RSS MiB"}, lines)
-	fmt.Printf("  the emulation's share of the init: %s ms of %s\n", number(median(all[1].init)-median(all[2].init)), number(median(all[1].init)))
 }
 
 // buildFlags are those of make build.
@@ -173,32 +183,30 @@ func zipped(path string) (mib float64, err error) {
 	return float64(out.Len()) / (1 << 20), nil
 }
 
-// warmEvent is a function-URL event that calls session_get with a token of the emulation.
-func warmEvent(ctx context.Context) ([]byte, error) {
-	token, err := local.FillEvent(ctx, []byte("{{token:owner@acme.test}}"), time.Now)
-	if err != nil {
-		return nil, err
-	}
-	q := request{version: stateless, method: "tools/call", name: "session_get", arguments: `{}`, token: string(token)}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://abc.lambda-url.eu-west-1.on.aws/mcp", bytes.NewReader(q.body()))
+// door is the host of the function URL.
+const door = "abc.lambda-url.eu-west-1.on.aws"
+
+// warmEvent is a function-URL event that calls session_get.
+func warmEvent(ctx context.Context, token string) ([]byte, error) {
+	q := request{version: stateless, method: "tools/call", name: "session_get", arguments: `{}`, token: token}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+door+"/mcp", bytes.NewReader(q.body()))
 	if err != nil {
 		return nil, err
 	}
 	r.Header = q.header()
-	door, err := gateway.New(lambdaedge.FunctionURL, func(context.Context, []byte) ([]byte, error) { return nil, nil },
-		gateway.Options{Domain: "abc.lambda-url.eu-west-1.on.aws"})
+	url, err := gateway.New(lambdaedge.FunctionURL, func(context.Context, []byte) ([]byte, error) { return nil, nil }, gateway.Options{Domain: door})
 	if err != nil {
 		return nil, err
 	}
-	return door.Event(r)
+	return url.Event(r)
 }
 
 func (f *function) start(folder string) (*testkit.Lambda, error) {
-	return testkit.RunLambda(f.path, folder, "BUZON_EMULATOR=1", "BUZON_RATE_PER_MINUTE=65535", "BUZON_OUTWARD_PER_MINUTE=65535")
+	return testkit.RunLambda(f.path, folder, f.env...)
 }
 
 // cold starts the program once: to its first poll, to its first reply, and how much memory it then holds.
-func (f *function) cold(ctx context.Context, folder string, event []byte) error {
+func (f *function) cold(ctx context.Context, folder string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	begun := time.Now()
@@ -211,12 +219,12 @@ func (f *function) cold(ctx context.Context, folder string, event []byte) error 
 		return err
 	}
 	f.init = append(f.init, float64(time.Since(begun))/1e6)
-	reply, err := l.Invoke(ctx, event)
+	reply, err := l.Invoke(ctx, f.event)
 	if err != nil {
 		return err
 	}
 	f.first = append(f.first, float64(time.Since(begun))/1e6)
-	if f.warm && !bytes.Contains(reply, []byte(`"statusCode":200`)) {
+	if !bytes.Contains(reply, []byte(`"statusCode":200`)) {
 		return fmt.Errorf("it answers %.300s", reply)
 	}
 	f.rss = max(f.rss, resident(l.PID()))
@@ -224,12 +232,9 @@ func (f *function) cold(ctx context.Context, folder string, event []byte) error 
 }
 
 // warm calls the functions in turn, a block each.
-func warm(ctx context.Context, folder string, event []byte, all []*function, rounds int) error {
+func warm(ctx context.Context, folder string, all []*function, rounds int) error {
 	running := map[*function]*testkit.Lambda{}
 	for _, f := range all {
-		if !f.warm {
-			continue
-		}
 		l, err := f.start(folder)
 		if err != nil {
 			return err
@@ -240,12 +245,9 @@ func warm(ctx context.Context, folder string, event []byte, all []*function, rou
 	for round := range rounds + 1 {
 		for _, f := range all {
 			l := running[f]
-			if l == nil {
-				continue
-			}
 			for range warmCalls {
 				begun := time.Now()
-				if _, err := l.Invoke(ctx, event); err != nil {
+				if _, err := l.Invoke(ctx, f.event); err != nil {
 					return err
 				}
 				if round > 0 { // the first round warms up

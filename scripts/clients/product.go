@@ -82,7 +82,7 @@ func startLocal(ctx context.Context) (product, error) {
 
 // startFunction serves the emulated function behind a function URL.
 func startFunction(ctx context.Context) (product, error) {
-	function, err := api.New(ctx, &config.API{Emulated: true}, io.Discard, "")
+	function, err := api.New(&config.API{Emulated: true}, io.Discard, "")
 	if err != nil {
 		return product{}, fmt.Errorf("function: %w", err)
 	}

@@ -2,31 +2,32 @@ package inboxmcp
 
 import (
 	"encoding/json"
-	"fmt"
+	"sync"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inbox"
 )
 
-// documents are the resources whose text is ours and the same for every caller.
-type documents struct{ guide, statuses, events, limits, errors string }
+// documents are the resources whose text is ours and the same for every caller. They are rendered when somebody reads or lists
+// them, which most instances of a function never see.
+type documents struct{ guide, statuses, events, limits, errors func() string }
 
-func newDocuments(o Options) (documents, error) {
-	d := documents{guide: guide}
-	for _, x := range []struct {
-		into *string
-		data any
-	}{
-		{&d.statuses, statuses()}, {&d.events, events()}, {&d.limits, limits(o)}, {&d.errors, failures()},
-	} {
-		text, err := json.Marshal(map[string]any{"data": x.data})
-		if err != nil {
-			return documents{}, fmt.Errorf("document: %w", err)
-		}
-		*x.into = string(text)
+func newDocuments(o Options) documents {
+	return documents{
+		guide: func() string { return guide }, statuses: rendered(statuses), events: rendered(events),
+		limits: rendered(func() any { return limits(o) }), errors: rendered(failures),
 	}
-	return d, nil
+}
+
+func rendered(data func() any) func() string {
+	return sync.OnceValue(func() string {
+		text, err := json.Marshal(map[string]any{"data": data()})
+		if err != nil {
+			return "{}" // texts and numbers of ours: can't fail
+		}
+		return string(text)
+	})
 }
 
 const guide = `# Working with this inbox

@@ -10,7 +10,6 @@ package inboxmcp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/mcp"
@@ -54,15 +53,11 @@ func New(operations Operations, options Options) (*Offers, error) {
 	if operations == nil {
 		return nil, errors.New("inboxmcp: no operations")
 	}
-	documents, err := newDocuments(options)
-	if err != nil {
-		return nil, fmt.Errorf("inboxmcp: %w", err)
-	}
 	if options.Now == nil {
 		options.Now = time.Now
 	}
 	o := &Offers{operations: operations, now: options.Now, untrusted: options.UntrustedMetaKey, prompts: prompts()}
-	for _, f := range families(documents) {
+	for _, f := range families(newDocuments(options)) {
 		f.parse()
 		if f.isTemplate() {
 			o.templates = append(o.templates, f)

@@ -44,7 +44,7 @@ type family struct {
 	title       string
 	description string
 	mime        string
-	document    string         // what it holds, if it is a text of ours
+	document    func() string  // what it holds, if it is a text of ours; else nil
 	tool        string         // else the operation whose answer it is
 	argument    string         // of the operation, which the template's variable fills; empty: the variables are named as it names them
 	with        map[string]any // further arguments
@@ -180,7 +180,11 @@ func templates() []family {
 // ListResources lists the fixed ones that the caller may read.
 func (o *Offers) ListResources(_ context.Context, r *mcp.ListRequest) (mcp.Page[mcp.Resource], error) {
 	return list(o, r, o.fixed, func(f *family) mcp.Resource {
-		return mcp.Resource{URI: root + f.uri, Name: f.name, Title: f.title, Description: f.description, MIMEType: f.mime, Size: int64(len(f.document))}
+		m := mcp.Resource{URI: root + f.uri, Name: f.name, Title: f.title, Description: f.description, MIMEType: f.mime}
+		if f.document != nil {
+			m.Size = int64(len(f.document()))
+		}
+		return m
 	})
 }
 
@@ -222,8 +226,9 @@ func (o *Offers) ReadResource(ctx context.Context, r *mcp.ReadRequest) (*mcp.Rea
 	if !ok {
 		return nil, mcp.ErrUnknown
 	}
-	contents := mcp.ResourceContents{URI: r.URI, MIMEType: f.mime, Text: f.document}
-	if f.tool == "" {
+	contents := mcp.ResourceContents{URI: r.URI, MIMEType: f.mime}
+	if f.document != nil {
+		contents.Text = f.document()
 		return &mcp.ReadResult{Contents: []mcp.ResourceContents{contents}}, nil
 	}
 	got, err := o.read(ctx, mcp.CallRequest{Caller: r.Caller, Version: r.Version, Header: r.Header}, f, v)

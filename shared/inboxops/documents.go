@@ -47,6 +47,11 @@ func ScopesOf(role op.Role) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ScopesIn(c, role), nil
+}
+
+// ScopesIn is ScopesOf for who has the catalogue already: making one is a good part of a start.
+func ScopesIn(c *op.Catalogue, role op.Role) []string {
 	var set op.ScopeSet
 	for _, o := range c.Operations() {
 		if o.Scope == "" || role < o.Role {
@@ -59,5 +64,5 @@ func ScopesOf(role op.Role) ([]string, error) {
 		bit, _ := c.Vocabulary.Bit(scopeCodesRead)
 		set |= bit
 	}
-	return c.Vocabulary.Names(set), nil
+	return c.Vocabulary.Names(set)
 }

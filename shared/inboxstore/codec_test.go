@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,7 +92,14 @@ func TestBodyCodec(t *testing.T) {
 			t.Errorf("the sample leaves %s empty, so its loss would not be seen", reflect.TypeFor[inbox.Body]().Field(i).Name)
 		}
 	}
-	for name, body := range map[string]inbox.Body{"full": full, "empty": {}} {
+	for name, body := range map[string]inbox.Body{
+		"full": full, "empty": {},
+		"all the same":      {Text: "t", ReplyText: "t", Markdown: "t", HTML: "t"},
+		"a part, and more":  {Text: "text", ReplyText: "te", Markdown: "text\n", HTML: "ext"},
+		"without a text":    {Markdown: "m"},
+		"in a character":    {Text: "é", ReplyText: "\xc3"},
+		"the reply is none": {Text: "> quoted", Markdown: "> quoted"},
+	} {
 		got, err := decodeBody(encodeBody(store.Key{}, &body))
 		if err != nil || !reflect.DeepEqual(*got, body) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, body)
@@ -103,6 +111,17 @@ func TestBodyCodec(t *testing.T) {
 	}
 	if got, err := decodeBody(old); err != nil || got.Text != "t" || len(got.Headers) != 2 {
 		t.Errorf("a row of format 1: %+v, %v", got, err)
+	}
+	second := store.Item{Format: 2, Data: []byte("\x01t\x01r\x01m\x03<p>\x02\x07Subject\x01s\x00\x00")}
+	if got, err := decodeBody(second); err != nil || got.Text != "t" || got.ReplyText != "r" || got.Markdown != "m" || got.HTML != "<p>" || !reflect.DeepEqual(got.Headers, full.Headers) {
+		t.Errorf("a row of format 2: %+v, %v", got, err)
+	}
+	long := strings.Repeat("x", 1000)
+	if item := encodeBody(store.Key{}, &inbox.Body{Text: long, ReplyText: long[:900], Markdown: long}); len(item.Data) > 1100 {
+		t.Errorf("%d bytes for a text of %d and what it begins with", len(item.Data), len(long))
+	}
+	if _, err := decodeBody(store.Item{Format: bodyFormat, Data: []byte("\x01t\x03\x01\x01\x00")}); err == nil {
+		t.Error("more of a text than there is was read")
 	}
 	item := encodeBody(store.Key{}, &full)
 	if _, err := decodeBody(store.Item{Format: bodyFormat + 1, Data: item.Data}); !errors.Is(err, store.ErrFormat) {
@@ -116,7 +135,8 @@ func TestBodyCodec(t *testing.T) {
 func FuzzBody(f *testing.F) {
 	f.Add(encodeBody(store.Key{}, &inbox.Body{Text: "t", Headers: []inbox.Header{{Name: "n", Value: "v"}}}).Data)
 	f.Add([]byte{})
-	f.Add([]byte{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x7f})
+	f.Add([]byte{0, 1, 1, 1, 0xff, 0xff, 0xff, 0xff, 0x7f})
+	f.Add([]byte("\x02tt\x02\x00\x02tx\x03\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		body, err := decodeBody(store.Item{Format: bodyFormat, Data: data})
 		if err != nil {

@@ -24,13 +24,12 @@ func (s *Store) Finish(ctx context.Context, p inbox.Processed, msgKey string) er
 	for i := range p.Attachments {
 		p.Attachments[i] = bounded(p.Attachments[i])
 	}
-	for range finishAttempts {
-		if _, err := s.outbox(ctx, p.Email.ID); err != nil {
-			if apperr.Is(err, apperr.NotFound) {
-				return nil // finished before
-			}
+	if len(p.Attachments) > rowsInLast { // some may go in transactions of their own
+		if over, err := s.finished(ctx, p.Email.ID); over || err != nil {
 			return err
 		}
+	}
+	for range finishAttempts {
 		done, told, err := s.finishOnce(ctx, p, msgKey)
 		if err == nil {
 			s.told(ctx, told)
@@ -40,11 +39,30 @@ func (s *Store) Finish(ctx context.Context, p inbox.Processed, msgKey string) er
 			s.countUse(ctx, done.Workspace, string(done.Status))
 			return nil
 		}
-		if !errors.Is(err, store.ErrConflict) {
+		gone := apperr.Is(err, apperr.NotFound)
+		if !gone && !errors.Is(err, store.ErrConflict) {
+			return failed("finish "+p.Email.ID, err)
+		}
+		switch over, look := s.finished(ctx, p.Email.ID); {
+		case look != nil:
+			return look
+		case over:
+			return nil
+		case gone:
 			return failed("finish "+p.Email.ID, err)
 		}
 	}
 	return inbox.Busy()
+}
+
+// finished reports whether a mail was brought to its end before. The transaction that ends it asks the same, so whoever writes
+// nothing before that need not look first.
+func (s *Store) finished(ctx context.Context, id string) (bool, error) {
+	_, err := s.outbox(ctx, id)
+	if apperr.Is(err, apperr.NotFound) {
+		return true, nil
+	}
+	return false, err
 }
 
 func (s *Store) finishOnce(ctx context.Context, p inbox.Processed, msgKey string) (inbox.Email, []string, error) {

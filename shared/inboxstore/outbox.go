@@ -13,7 +13,7 @@ import (
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
-// mailsPerTx recipients are fanned out in one transaction: six rows each, and an event.
+// mailsPerTx recipients are fanned out in one transaction: six rows each, and an event; beside them goes the intake's row.
 const mailsPerTx = 7
 
 // outboxRow is what is left to do: an accepted mail to fan out, a received one to process, or an event to give out.
@@ -73,10 +73,15 @@ func (s *Store) outbox(ctx context.Context, id string) (outboxRow, error) {
 	return row, nil
 }
 
-// FanOut implements pipeline.Outbox.
+// FanOut implements pipeline.Outbox. The intake's row goes in the transaction of the last mails.
 func (s *Store) FanOut(ctx context.Context, in inbox.Intake, mails []inbox.Email) error {
-	for chunk := range slices.Chunk(mails, mailsPerTx) {
-		made, told, err := s.putReceived(ctx, chunk)
+	for first := 0; ; first += mailsPerTx {
+		end := min(first+mailsPerTx, len(mails))
+		var after batch
+		if end == len(mails) {
+			after.drop(outboxKey(in.ID), store.Condition{})
+		}
+		made, told, err := s.putReceived(ctx, mails[first:end], after)
 		if err != nil {
 			return failed("fan out "+in.ID, err)
 		}
@@ -84,18 +89,17 @@ func (s *Store) FanOut(ctx context.Context, in inbox.Intake, mails []inbox.Email
 			s.count(ctx, e.Inbox, countReceived, 1)
 		}
 		s.told(ctx, told)
+		if end == len(mails) {
+			return nil
+		}
 	}
-	if err := s.engine.Delete(ctx, outboxKey(in.ID), store.Condition{}); err != nil {
-		return failed("drop intake "+in.ID, err)
-	}
-	return nil
 }
 
-// putReceived stores the mails that are not there yet. A mail's own row is first among its ops, so a conflict says which one
-// is there already, whatever became of it since.
-func (s *Store) putReceived(ctx context.Context, mails []inbox.Email) (made []inbox.Email, told []string, err error) {
+// putReceived stores the mails that are not there yet, and in the same transaction what is in after, which has no conditions. A
+// mail's own row is first among its ops, so a conflict says which one is there already, whatever became of it since.
+func (s *Store) putReceived(ctx context.Context, mails []inbox.Email, after batch) (made []inbox.Email, told []string, err error) {
 	mails = slices.Clone(mails)
-	for len(mails) > 0 {
+	for len(mails) > 0 || len(after.ops) > 0 {
 		var b batch
 		owner := []int{}
 		for i, e := range mails {
@@ -106,6 +110,7 @@ func (s *Store) putReceived(ctx context.Context, mails []inbox.Email) (made []in
 			for _, k := range indexKeys(e) {
 				b.index(k, summary)
 			}
+			e.Status = inbox.StatusReceived // whoever is told of it: it has just come
 			ids, err := s.emailEvents(ctx, &b, inbox.Email{}, e)
 			if err != nil {
 				return nil, nil, err
@@ -115,12 +120,13 @@ func (s *Store) putReceived(ctx context.Context, mails []inbox.Email) (made []in
 				owner = append(owner, i)
 			}
 		}
+		b.ops = append(b.ops, after.ops...)
 		err := s.commit(ctx, &b)
 		if err == nil {
 			return mails, told, nil
 		}
 		at := conflictAt(err)
-		if at < 0 {
+		if at < 0 || at >= len(owner) {
 			return nil, nil, fmt.Errorf("store %d received mails: %w", len(mails), err)
 		}
 		mails, told = slices.Delete(mails, owner[at], owner[at]+1), nil

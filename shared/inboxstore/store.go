@@ -175,8 +175,11 @@ func conflictAt(err error) int {
 }
 
 // failed names the step, tells a caller of an engine that can't serve now to come again, and a worker of a row that no
-// engine will ever take not to.
+// engine will ever take not to. An engine that has words of its own for the caller keeps them.
 func failed(step string, err error) error {
+	if _, ok := errors.AsType[*apperr.Error](err); ok {
+		return fmt.Errorf("%s: %w", step, err)
+	}
 	if errors.Is(err, store.ErrTooLarge) {
 		return apperr.New(apperr.TooLarge, "", "This is too large to be stored.", "Send shorter texts or fewer entries.").Because(fmt.Errorf("%s: %w", step, err))
 	}

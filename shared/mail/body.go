@@ -52,7 +52,7 @@ func (p *parser) body(blocks []block) {
 		default:
 			text, md = appendText(text, plain), appendText(md, doc.Markdown)
 			sanitized = append(sanitized, doc.Sanitized)
-			p.shown += doc.Text + "\n"
+			p.shown = append(p.shown, doc.Text)
 		}
 	}
 	m := p.msg
@@ -229,24 +229,29 @@ func (p *parser) compare(plain, shown string) {
 	if plain == "" {
 		return
 	}
-	have := make(map[string]bool, 256)
-	for w := range strings.FieldsSeq(clean.Cut(shown, 8*window)) {
-		have[bareWord(w)] = true
-	}
-	total, common := 0, 0
+	total, missing := 0, map[string]int{} // how often each word of the plain text stands there, until it is found
 	for w := range strings.FieldsSeq(clean.Cut(plain, window)) {
 		w = bareWord(w)
 		if len(w) < 4 || strings.Contains(w, "://") {
 			continue
 		}
 		total++
-		if have[w] {
-			common++
+		missing[w]++
+	}
+	if total < enough {
+		return
+	}
+	common := 0
+	for w := range strings.FieldsSeq(clean.Cut(shown, 8*window)) {
+		w = bareWord(w)
+		if n, ok := missing[w]; ok {
+			delete(missing, w)
+			if common += n; common*10 >= total*3 {
+				return // of most mails the first line says so
+			}
 		}
 	}
-	if total >= enough && common*10 < total*3 {
-		p.warn.Add(warning.AlternativesDiffer, "")
-	}
+	p.warn.Add(warning.AlternativesDiffer, "")
 }
 
 // bareWord is a word without the punctuation around it, in lower case.

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/buzon-mail/buzon/shared/mail/clean"
@@ -208,8 +209,8 @@ type parser struct {
 	budget int // bytes that may still be decoded
 	parts  int
 	links  []markup.Link
-	cut    int    // links that were not listed
-	shown  string // what the HTML form says where Text is the plain form
+	cut    int      // links that were not listed
+	shown  []string // what the HTML form says where Text is the plain form
 }
 
 // finish derives what depends on everything else.
@@ -251,7 +252,7 @@ func (p *parser) codes(fresh string) {
 	found := cue.All(m.Subject, fresh)
 	listed := min(len(found), cue.Listed)
 	m.Codes, found = found[:listed:listed], found[listed:]
-	for _, text := range []string{m.Text, p.shown} {
+	for _, text := range []string{m.Text, strings.Join(p.shown, "\n")} {
 		if text != "" && text != fresh {
 			found = append(found, cue.All(m.Subject, text)...)
 		}

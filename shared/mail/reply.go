@@ -29,6 +29,9 @@ func cutReply(text string) reply {
 		fresh, quoted = splitLines(lines, end, below)
 	}
 	fresh, signature := cutSignature(fresh)
+	if len(fresh) == len(lines) { // all of it, as in most mails
+		return reply{fresh: trimText(text)}
+	}
 	return reply{fresh: joinLines(fresh), quoted: joinLines(quoted), signature: joinLines(signature)}
 }
 

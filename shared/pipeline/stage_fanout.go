@@ -21,6 +21,9 @@ func (w *Worker) intake(ctx context.Context, id string, attempt int) error {
 		return wrap("read", id, err)
 	}
 	mails := received(in)
+	if len(mails) == 1 {
+		mails[0].Status = inbox.StatusProcessing // by us, at once: that needs no write of its own
+	}
 	if err := w.deps.Outbox.FanOut(ctx, in, mails); err != nil {
 		return wrap("fan out", id, err)
 	}

@@ -33,8 +33,9 @@ type Outbox interface {
 	PutIntake(ctx context.Context, in inbox.Intake) error
 	// Intake reads it back: not_found when it was fanned out already, which a redelivery takes for success.
 	Intake(ctx context.Context, id string) (inbox.Intake, error)
-	// FanOut stores one received mail and one outbox row of its own (under the mail's id) for each recipient and drops the
-	// intake's row last, in transactions of bounded size. Repeating it, also half-way, changes nothing that is there.
+	// FanOut stores one mail, received or already processing, and one outbox row of its own (under the mail's id) for each
+	// recipient and drops the intake's row with the last, in transactions of bounded size. Repeating it, also half-way, changes
+	// nothing that is there.
 	FanOut(ctx context.Context, in inbox.Intake, mails []inbox.Email) error
 	// Pending lists the ids of outbox rows (intake_, email_ or job_) that were stored before a time, oldest first: they are to
 	// be sent to the queue again.

@@ -31,7 +31,7 @@ func (f *Function) Start() { lambdaedge.Start(f.Handler) }
 func (f *Function) Close() error { return f.close() }
 
 // New makes the function. Log lines go to out; build is the version of the build.
-func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Function, error) {
+func New(cfg *config.API, out io.Writer, build string) (*Function, error) {
 	if !cfg.Emulated {
 		aws, err := awsclient.Static(cfg.AWS.Region, cfg.AWS.KeyID, cfg.AWS.KeySecret.Reveal(), cfg.AWS.Session.Reveal())
 		if err != nil {
@@ -43,7 +43,7 @@ func New(ctx context.Context, cfg *config.API, out io.Writer, build string) (*Fu
 		build = web.Unreleased
 	}
 	log := jsonlog.ForFunction(out, cfg.AWS.Function)
-	e, err := emulator.Open(ctx, time.Now)
+	e, err := emulator.New(time.Now, emulator.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("api: emulate: %w", err)
 	}

@@ -48,7 +48,7 @@ func TestEachAPIFails(t *testing.T) {
 	}
 	met := map[string]bool{}
 	operations := []string{
-		"GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "TransactWriteItems", "SendMessageBatch",
+		"GetItem", "PutItem", "UpdateItem", "Query", "TransactWriteItems", "SendMessageBatch",
 		"GET ses", "PUT try", "GET try", "DELETE try",
 	}
 	for _, op := range operations {

@@ -1,101 +1,138 @@
 // Package emulator is what stands behind an emulated Lambda function: no AWS at all, an embedded store in a fresh temporary
 // folder, the sample world, and the development issuer, whose key is published and which no other mode accepts. The functions
-// share it, each with a folder of its own.
+// share it, each with a folder of its own. As on AWS a start asks nothing of what keeps the rows: the folder is made, and the
+// sample world loaded, with the first call that needs a row or a blob.
 package emulator
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/buzon-mail/buzon/shared/blob/dir"
-	"github.com/buzon-mail/buzon/shared/demo"
+	"github.com/buzon-mail/buzon/shared/apperr"
 	"github.com/buzon-mail/buzon/shared/inboxstore"
 	"github.com/buzon-mail/buzon/shared/oauth"
 	"github.com/buzon-mail/buzon/shared/queue/embedded"
 	"github.com/buzon-mail/buzon/shared/seal"
-	store "github.com/buzon-mail/buzon/shared/store/embedded"
+	"github.com/buzon-mail/buzon/shared/store"
 )
 
-// Emulation is the engines and the identity of an emulated function.
+// Emulation is the engines and the identity of an emulated function. Its methods may be called by many goroutines at once.
 type Emulation struct {
-	Store *inboxstore.Store
-	Blobs *dir.Store
-	Queue *embedded.Queue
-	Seal  *seal.Keyring
-	Keys  *oauth.KeyRing
+	Store  *inboxstore.Store
+	Engine store.Engine
+	Blobs  *Blobs
+	Queue  *embedded.Queue
+	Seal   *seal.Keyring
+	Keys   *oauth.KeyRing
 
 	Origin, Issuer, Audience string
 
-	folder string
-	Engine *store.Engine
+	clock func() time.Time
+	start time.Time // that the age of the sample mails counts from
+	fill  func(ctx context.Context, w *World) error
+
+	world  atomic.Pointer[World] // nil until somebody needed it
+	mu     sync.Mutex            // held while the world is made, so that a burst makes it once; guards closed
+	closed bool
 }
 
-// Open makes the folder and fills it.
-func Open(ctx context.Context, clock func() time.Time) (*Emulation, error) {
-	folder, err := os.MkdirTemp("", "buzon-emulator-")
-	if err != nil {
-		return nil, fmt.Errorf("make the temporary folder: %w", err)
-	}
+// Options are the settings of New; the zero value works.
+type Options struct {
+	// Fill adds what one function needs beside the sample world. It may run again, on a fresh World, where it failed.
+	Fill func(ctx context.Context, w *World) error
+}
+
+// New makes an emulation that has no folder yet.
+func New(clock func() time.Time, o Options) (*Emulation, error) {
 	e := &Emulation{
-		folder: folder, Origin: oauth.DevelopmentOrigin, Issuer: oauth.DevelopmentIssuer, Audience: oauth.DevelopmentAudience,
+		Origin: oauth.DevelopmentOrigin, Issuer: oauth.DevelopmentIssuer, Audience: oauth.DevelopmentAudience,
+		clock: clock, start: clock(), fill: o.Fill,
 	}
-	if err := e.open(ctx, clock); err != nil {
-		return nil, errors.Join(err, e.Close())
+	var root [32]byte
+	if _, err := rand.Read(root[:]); err != nil {
+		return nil, fmt.Errorf("random: %w", err)
+	}
+	var err error
+	if e.Seal, err = seal.New([]seal.Root{{ID: "r1", Secret: root[:]}}, seal.Options{Clock: clock, Rand: rand.Reader}); err != nil {
+		return nil, err
+	}
+	set, err := oauth.DevelopmentKeys()
+	if err != nil {
+		return nil, err
+	}
+	e.Keys, e.Engine, e.Blobs = oauth.StaticKeys(set, clock), rows{e}, &Blobs{e}
+	if e.Store, err = inboxstore.New(e.Engine, clock); err != nil {
+		return nil, err
+	}
+	if e.Queue, err = embedded.New(e.Engine, "mail", embedded.Options{Clock: clock}); err != nil {
+		return nil, err
 	}
 	return e, nil
 }
 
-func (e *Emulation) open(ctx context.Context, clock func() time.Time) (err error) {
-	var root [32]byte
-	if _, err := rand.Read(root[:]); err != nil {
-		return fmt.Errorf("random: %w", err)
+var errClosed = errors.New("the emulation is closed")
+
+// World is what lies in the folder, made where it is not there yet. A failure is the answer of this call alone and leaves no
+// folder behind: the next call tries again.
+func (e *Emulation) World(ctx context.Context) (*World, error) {
+	if w := e.world.Load(); w != nil {
+		return w, nil
 	}
-	if e.Seal, err = seal.New([]seal.Root{{ID: "r1", Secret: root[:]}}, seal.Options{Clock: clock, Rand: rand.Reader}); err != nil {
-		return err
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	set, err := oauth.DevelopmentKeys()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if w := e.world.Load(); w != nil {
+		return w, nil
+	}
+	if e.closed {
+		return nil, refused(errClosed)
+	}
+	w, err := e.make(context.WithoutCancel(ctx)) // others wait for it: it does not end with the caller who came first
 	if err != nil {
-		return err
+		return nil, refused(err)
 	}
-	e.Keys = oauth.StaticKeys(set, clock)
-	if e.Engine, err = store.Open(filepath.Join(e.folder, "store"), store.Options{Clock: clock, NoSync: true}); err != nil {
-		return err
-	}
-	if e.Store, err = inboxstore.New(e.Engine, clock); err != nil {
-		return err
-	}
-	if e.Queue, err = embedded.New(e.Engine, "mail", embedded.Options{Clock: clock}); err != nil {
-		return err
-	}
-	e.Blobs, err = dir.Open(filepath.Join(e.folder, "blobs"), dir.Options{BaseURL: e.Origin, Keys: e.Seal, Clock: clock, NoSync: true})
-	if err != nil {
-		return err
-	}
-	if err := demo.Seed(ctx, e.Store); err != nil {
-		return err
-	}
-	return demo.LoadMails(ctx, e.Store, e.Put, clock())
+	e.world.Store(w)
+	return w, nil
 }
 
-// Put stores a blob.
-func (e *Emulation) Put(ctx context.Context, key string, text []byte) error {
-	return e.Blobs.Put(ctx, key, bytes.NewReader(text), int64(len(text)))
+// refused says to whoever runs the function what to do; the cause is for its log.
+func refused(err error) error {
+	e := apperr.New(apperr.Unavailable, "", "The emulated function can't make its store.",
+		"Give it a temporary folder (TMPDIR) that it may write to, with some megabytes free; its log says what failed.",
+		"Send the request again: each one tries anew.")
+	e.RetryAfter = time.Second
+	return e.Because(err)
 }
 
-// Folder is where everything lies, until Close.
-func (e *Emulation) Folder() string { return e.folder }
-
-// Close removes the folder, for it is nobody else's.
+// Close removes the folder, if there is one, for it is nobody else's.
 func (e *Emulation) Close() error {
-	var err error
-	if e.Engine != nil {
-		err = e.Engine.Close()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	w := e.world.Load()
+	if w == nil {
+		return nil
 	}
-	return errors.Join(err, os.RemoveAll(e.folder))
+	return w.close()
+}
+
+// make makes the folder and fills it, or leaves nothing.
+func (e *Emulation) make(ctx context.Context) (*World, error) {
+	folder, err := os.MkdirTemp("", "buzon-emulator-")
+	if err != nil {
+		return nil, fmt.Errorf("make the temporary folder: %w", err)
+	}
+	w := &World{Folder: folder}
+	if err := w.open(ctx, e); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return w, nil
 }

@@ -18,15 +18,20 @@ const (
 )
 
 // emulated stands the function on the embedded engine.
-func emulated(ctx context.Context, clock func() time.Time) (*Engines, error) {
-	e, err := emulator.Open(ctx, clock)
+func emulated(clock func() time.Time) (*Engines, error) {
+	e, err := emulator.New(clock, emulator.Options{Fill: sesStored})
 	if err != nil {
 		return nil, err
 	}
+	return &Engines{Store: e.Store, Blobs: e.Blobs, Queue: e.Queue, Bucket: emulatedBucket, Close: e.Close}, nil
+}
+
+// sesStored puts the mails where SES would.
+func sesStored(ctx context.Context, w *emulator.World) error {
 	for i := 1; i <= emulatedMails; i++ {
-		if err := e.Put(ctx, sesFolder+fmt.Sprintf(emulatedID, i), fmt.Appendf(nil, emulatedText, i)); err != nil {
-			return nil, fmt.Errorf("%w (and closing: %w)", err, e.Close())
+		if err := w.Put(ctx, sesFolder+fmt.Sprintf(emulatedID, i), fmt.Appendf(nil, emulatedText, i)); err != nil {
+			return err
 		}
 	}
-	return &Engines{Store: e.Store, Blobs: e.Blobs, Queue: e.Queue, Bucket: emulatedBucket, Close: e.Close}, nil
+	return nil
 }

@@ -31,7 +31,7 @@ type world struct {
 // newWorld is an emulated function and what it stands on; wrap changes the blobs.
 func newWorld(t *testing.T, wrap func(blob.Store) blob.Store) *world {
 	t.Helper()
-	e, err := emulated(t.Context(), time.Now)
+	e, err := emulated(time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,10 +350,10 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 func TestDeployedNeedsItsEnvironment(t *testing.T) {
-	if _, err := New(t.Context(), &config.Inbound{}, os.Stderr); err == nil {
+	if _, err := New(&config.Inbound{}, os.Stderr); err == nil {
 		t.Error("a deployed function without names of tables started")
 	}
-	f, err := New(t.Context(), &config.Inbound{Emulated: true}, &bytes.Buffer{})
+	f, err := New(&config.Inbound{Emulated: true}, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}

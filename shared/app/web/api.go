@@ -200,16 +200,14 @@ func (b *builder) access() error {
 
 // authorization makes the server that lets clients in.
 func (b *builder) authorization() error {
-	people, err := newMembers(b.Store)
-	if err != nil {
-		return err
-	}
+	people := newMembers(b.Store, b.catalogue)
 	fetcher := b.Fetcher
 	if fetcher == nil {
 		fetcher = safehttp.New(safehttp.Options{Loopback: oauth.LoopbackIssuer(b.Issuer)})
 	}
 	journal := NewJournal(b.Store, b.Clock, b.Random)
 	journal.request, journal.source = b.ids.RequestID, b.ids.Source
+	var err error
 	b.oauth, err = oauth.NewServer(oauth.ServerDeps{
 		Store: b.Engine, Seal: b.Seal, Permanent: b.Permanent, Keys: b.Keys, People: people, Fetcher: fetcher, Transport: b.Transport, Journal: journal,
 		Logger: b.Logger, Clock: b.Clock, Random: b.Random,

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -20,16 +19,12 @@ type members struct {
 	scopes map[op.Role][]string // of use to each role
 }
 
-func newMembers(store *inboxstore.Store) (*members, error) {
+func newMembers(store *inboxstore.Store, c *op.Catalogue) *members {
 	p := &members{store: store, scopes: map[op.Role][]string{}}
 	for _, role := range []op.Role{op.NoRole, op.Viewer, op.Operator, op.Admin, op.Owner} {
-		names, err := inboxops.ScopesOf(role)
-		if err != nil {
-			return nil, fmt.Errorf("web: scopes of %s: %w", role, err)
-		}
-		p.scopes[role] = names
+		p.scopes[role] = inboxops.ScopesIn(c, role)
 	}
-	return p, nil
+	return p
 }
 
 // Person finds a member with the workspaces they reach.

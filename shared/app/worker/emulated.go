@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -25,35 +24,44 @@ const (
 )
 
 // emulated stands the function on the embedded engine, with one mail accepted and not processed.
-func emulated(ctx context.Context, clock func() time.Time) (*Engines, error) {
-	e, err := emulator.Open(ctx, clock)
+func emulated(clock func() time.Time) (*Engines, error) {
+	e, err := emulator.New(clock, emulator.Options{Fill: waiting})
 	if err != nil {
 		return nil, err
-	}
-	if err := waiting(ctx, e); err != nil {
-		return nil, fmt.Errorf("%w (and closing: %w)", err, e.Close())
-	}
-	out, err := outmail.NewFolder(filepath.Join(e.Folder(), "outbox"))
-	if err != nil {
-		return nil, fmt.Errorf("%w (and closing: %w)", err, e.Close())
 	}
 	box := e.Seal.Purpose(inbox.WebhookSecretPurpose)
 	return &Engines{
 		Secrets: func(context.Context) (webhook.Secrets, error) { return box, nil }, Origin: e.Origin,
-		Store: e.Store, Rows: e.Engine, Blobs: e.Blobs, Outlet: out, Queue: e.Queue, Source: e.Queue, Close: e.Close,
+		Store: e.Store, Rows: e.Engine, Blobs: e.Blobs, Outlet: outbox{e}, Queue: e.Queue, Source: e.Queue, Close: e.Close,
 	}, nil
 }
 
-func waiting(ctx context.Context, e *emulator.Emulation) error {
-	to, err := e.Store.Recipient(ctx, waitingAddress)
+// outbox is a folder of outgoing mail beside the store.
+type outbox struct{ e *emulator.Emulation }
+
+// Send implements outmail.Outlet.
+func (o outbox) Send(ctx context.Context, m outmail.Message) error {
+	w, err := o.e.World(ctx)
+	if err != nil {
+		return err
+	}
+	to, err := outmail.NewFolder(filepath.Join(w.Folder, "outbox"))
+	if err != nil {
+		return err
+	}
+	return to.Send(ctx, m)
+}
+
+func waiting(ctx context.Context, w *emulator.World) error {
+	to, err := w.Store.Recipient(ctx, waitingAddress)
 	if err != nil {
 		return err
 	}
 	key, sum := "raw/"+strings.ToLower(waitingIntake)+".eml", sha256.Sum256([]byte(waitingText))
-	if err := e.Put(ctx, key, []byte(waitingText)); err != nil {
+	if err := w.Put(ctx, key, []byte(waitingText)); err != nil {
 		return err
 	}
-	return e.Store.PutIntake(ctx, inbox.Intake{
+	return w.Store.PutIntake(ctx, inbox.Intake{
 		ID: waitingIntake, ReceivedAt: inbox.IDTime(waitingIntake), RawKey: key, RawSHA256: hex.EncodeToString(sum[:]),
 		Size: int64(len(waitingText)), From: "bounces@papeleria.example",
 		Recipients: []inbox.Delivery{{Email: waitingMail, Address: to.Address, Organization: to.Organization, Workspace: to.Workspace, Inbox: to.Inbox}},

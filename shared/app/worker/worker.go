@@ -87,7 +87,7 @@ func (f *Function) Start() { lambdaedge.StartTriggers(f.Triggers) }
 func (f *Function) Close() error { return f.close() }
 
 // New makes the function. Log lines go to out.
-func New(ctx context.Context, cfg *config.Worker, out io.Writer) (*Function, error) {
+func New(cfg *config.Worker, out io.Writer) (*Function, error) {
 	if !cfg.Emulated {
 		a, err := deployed.Here(cfg.AWS)
 		if err != nil {
@@ -96,7 +96,7 @@ func New(ctx context.Context, cfg *config.Worker, out io.Writer) (*Function, err
 		a.WebhookKey, a.Origin = cfg.WebhookKey, cfg.PublicURL
 		return On(a, out)
 	}
-	e, err := emulated(ctx, time.Now)
+	e, err := emulated(time.Now)
 	return started(e, err, time.Now, jsonlog.New(out))
 }
 

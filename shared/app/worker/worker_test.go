@@ -31,7 +31,7 @@ func eventFile(t *testing.T, name string) []byte {
 // newWorld is an emulated function and what it stands on.
 func newWorld(t *testing.T) (*Function, *Engines) {
 	t.Helper()
-	e, err := emulated(t.Context(), time.Now)
+	e, err := emulated(time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,10 +220,10 @@ func TestLogHoldsNoBodies(t *testing.T) {
 }
 
 func TestDeployedNeedsItsEnvironment(t *testing.T) {
-	if _, err := New(t.Context(), &config.Worker{}, os.Stderr); err == nil {
+	if _, err := New(&config.Worker{}, os.Stderr); err == nil {
 		t.Error("a deployed function without names of tables started")
 	}
-	f, err := New(t.Context(), &config.Worker{Emulated: true}, &bytes.Buffer{})
+	f, err := New(&config.Worker{Emulated: true}, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
 package dir
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -129,6 +130,22 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 
 // write copies exactly size bytes. A failure to write is ours, a failure to read is the caller's own error.
 func (s *Store) write(ctx context.Context, f *os.File, r io.Reader, size int64) error {
+	if err := s.copy(ctx, f, r, size); err != nil || s.noSync {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return unavailable("sync", err)
+	}
+	return nil
+}
+
+func (s *Store) copy(ctx context.Context, f *os.File, r io.Reader, size int64) error {
+	if held, ok := r.(*bytes.Reader); ok && int64(held.Len()) == size { // most mails and attachments: no copy, one call
+		if _, err := held.WriteTo(f); err != nil {
+			return unavailable("write", err)
+		}
+		return ctx.Err()
+	}
 	buf := make([]byte, min(size+1, 64<<10))
 	for n := int64(0); ; {
 		if err := ctx.Err(); err != nil {
@@ -145,19 +162,12 @@ func (s *Store) write(ctx context.Context, f *os.File, r io.Reader, size int64) 
 			if n < size {
 				return blob.ErrSize
 			}
-			break
+			return nil
 		}
 		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("read the blob to put: %w", err)
 		}
 	}
-	if s.noSync {
-		return nil
-	}
-	if err := f.Sync(); err != nil {
-		return unavailable("sync", err)
-	}
-	return nil
 }
 
 // publish gives a complete file its name, unless the name is taken.

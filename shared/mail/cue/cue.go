@@ -32,6 +32,8 @@ const (
 	maxText   = 64 << 10 // codes stand at the top; text behind this is not searched
 	maxAll    = 100
 	reach     = 14 // words around a candidate that count
+	above     = 3  // lines above a candidate whose words count
+	below     = 1  // lines under it
 	threshold = 0.35
 	maxWord   = 40 // bytes; words and their capital letters are shorter
 )
@@ -99,13 +101,22 @@ func All(subject, text string) []Code {
 	if !hasDigit(subject) && !hasDigit(text) {
 		return nil // no candidate is without a digit
 	}
-	tokens := tokenize(make([]token, 0, (len(subject)+len(text))/5+8), subject, 0)
+	tokens := tokenize(make([]token, 0, len(subject)/5+64), subject, 0)
 	inSubject := len(tokens)
 	var about uint16
 	for i := range tokens {
 		about |= tokens[i].classed()
 	}
-	tokens = tokenize(tokens, text, 1)
+	if strings.Contains(subject, "\n") { // its lines count as the first of the text
+		tokens = tokenize(tokens, text, 1)
+	} else {
+		tokens = tokenizeNear(tokens, text)
+	}
+	return find(tokens, inSubject, about)
+}
+
+// find judges the candidates among the tokens, of which the first are the subject's.
+func find(tokens []token, inSubject int, about uint16) []Code {
 	var found []Code
 	for i := range tokens {
 		value, base := candidate(tokens, i)
@@ -179,7 +190,7 @@ func judge(tokens []token, i int, subject bool, about uint16) Code {
 	for j := max(0, i-reach); j < min(len(tokens), i+reach+1); j++ {
 		t := &tokens[j]
 		apart := t.line - tokens[i].line
-		if j == i || apart < -3 || apart > 1 || (t.line == 0) != subject {
+		if j == i || apart < -above || apart > below || (t.line == 0) != subject {
 			continue
 		}
 		if d := j - i; d >= -4 && d <= 5 && apart >= -1 {
@@ -303,13 +314,16 @@ func isASCII(s string) bool {
 	return true
 }
 
-func hasDigit(s string) bool {
+func hasDigit(s string) bool { return firstDigit(s) >= 0 }
+
+// firstDigit is -1 without one.
+func firstDigit(s string) int {
 	for i := range len(s) {
 		if s[i] >= '0' && s[i] <= '9' {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 func digits(s string) bool {
@@ -348,6 +362,66 @@ func tokenize(out []token, text string, line int32) []token {
 		line++
 	}
 	return out
+}
+
+// tokenizeNear is tokenize of those lines of the text, numbered from 1, that can matter to a candidate: those with a digit, the lines
+// around them whose words judge looks at, and above them the next line with a word, whose colon may announce the candidate. Of
+// most mails that is little.
+func tokenizeNear(out []token, text string) []token {
+	digit := firstDigit(text) // of the line to come
+	done, line := 0, int32(1) // text up to done is dealt with; line stands there
+	after := 0                // lines from done on that are below a digit's
+	for digit >= 0 {
+		// The lines without a digit before the next one with one.
+		start := strings.LastIndexByte(text[:digit], '\n') + 1
+		for ; after > 0 && done < start; after-- {
+			done, line, out = tokenizeLine(out, text, done, line)
+		}
+		from := back(text, done, start)
+		line += int32(strings.Count(text[done:from], "\n")) //nolint:gosec // text is bounded
+		for done = from; done <= digit; {
+			done, line, out = tokenizeLine(out, text, done, line)
+		}
+		after = below
+		if digit = firstDigit(text[done:]); digit >= 0 {
+			digit += done
+		}
+	}
+	for ; after > 0 && done < len(text); after-- {
+		done, _, out = tokenizeLine(out, text, done, line)
+	}
+	return out
+}
+
+// back is where the lines begin that count for the one that begins at start: above lines, and more until one has a word, but none
+// before done.
+func back(text string, done, start int) int {
+	word := false
+	for n := 0; start > done && (n < above || !word); n++ {
+		from := strings.LastIndexByte(text[done:start-1], '\n') + 1 + done
+		word = word || hasWord(text[from:start])
+		start = from
+	}
+	return start
+}
+
+// hasWord reports whether tokenize finds anything in the line.
+func hasWord(line string) bool {
+	for f := range strings.FieldsSeq(line) {
+		if len(f) > 80 || trim(f) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// tokenizeLine is tokenize of the line that begins at from. It returns where the next one begins, and its number.
+func tokenizeLine(out []token, text string, from int, line int32) (next int, number int32, tokens []token) {
+	next = len(text)
+	if i := strings.IndexByte(text[from:], '\n'); i >= 0 {
+		next = from + i + 1
+	}
+	return next, line + 1, tokenize(out, text[from:next], line)
 }
 
 // trim drops punctuation around a word; most words have none and are told by two bytes.

@@ -40,23 +40,24 @@ func Convert(s string, lim Limits) *Document {
 	d.TooLarge = d.TooLarge || h.short
 	h.add(HiddenUnread, b.over.hidden)
 	d.Hidden, d.Chars = h.counts, h.chars
-	d.polish(b.root)
+	size := d.polish(b.root)
 	d.links(b.root, lim.Links)
 	limit := 4*len(s) + 1024
-	d.Text = render(b.root, false, limit)
-	d.Markdown = render(b.root, true, limit)
+	d.Text = render(b.root, false, limit, size)
+	d.Markdown = render(b.root, true, limit, size)
 	d.Sanitized = sanitize(serialize(b.root, len(s)))
 	return d
 }
 
 // polish cleans every text of the tree and removes images that are not part of the mail. The alternative text of an image
-// goes with it: a person who sees the picture does not see that text.
-func (d *Document) polish(n *html.Node) {
+// goes with it: a person who sees the picture does not see that text. It returns the bytes of the texts.
+func (d *Document) polish(n *html.Node) (size int) {
 	for c := n.FirstChild; c != nil; {
 		next := c.NextSibling
 		switch {
 		case c.Type == html.TextNode:
 			c.Data = clean.Text(c.Data, &d.Counts)
+			size += len(c.Data)
 		case c.Data == "img":
 			src, _ := attr(c, "src")
 			if cid, ok := strings.CutPrefix(strings.ToLower(src), "cid:"); ok && len(cid) < 256 {
@@ -66,10 +67,11 @@ func (d *Document) polish(n *html.Node) {
 			d.Images++
 			n.RemoveChild(c)
 		default:
-			d.polish(c)
+			size += d.polish(c)
 		}
 		c = next
 	}
+	return size
 }
 
 // kept are the elements that the sanitised HTML may have; the content of any other stays without it.

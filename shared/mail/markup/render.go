@@ -31,9 +31,10 @@ type renderer struct {
 	full    bool
 }
 
-func render(n *html.Node, md bool, limit int) string {
+// render writes at most about limit bytes; size is that of the texts in the tree.
+func render(n *html.Node, md bool, limit, size int) string {
 	r := &renderer{md: md, max: limit, fresh: true, bol: true}
-	r.b.Grow(limit / 16)
+	r.b.Grow(min(size, maxGrow))
 	r.children(n)
 	return strings.TrimRight(r.b.String(), " \n\t")
 }
@@ -313,23 +314,73 @@ func (r *renderer) text(s string) {
 		return
 	}
 	for s != "" && !r.full {
-		n := strings.IndexFunc(s, blank)
-		if n == 0 {
+		if n := blanks(s); n > 0 {
 			r.space = true
-			s = strings.TrimLeftFunc(s, blank)
+			s = s[n:]
 			continue
 		}
-		if n < 0 {
-			n = len(s)
-		}
+		n := wordEnd(s)
 		r.word(s[:n])
 		s = s[n:]
+		// Nothing is owed now, so words that stay as they are, one space apart, go over together.
+		if n = r.run(s); r.b.Len()+n <= r.max {
+			r.b.WriteString(s[:n])
+			s = s[n:]
+		}
 	}
 }
 
-func blank(c rune) bool {
-	return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' || c == 0xa0
+// run is the length of the words at the start of s, each behind one space, that are written as they stand behind another.
+func (r *renderer) run(s string) (end int) {
+	for i := range len(s) {
+		switch {
+		case isBlank(s[i]) || isNoBreak(s, i):
+			if i > 0 && s[i-1] != ' ' {
+				end = i
+			}
+			if s[i] != ' ' || i > 0 && s[i-1] == ' ' {
+				return end
+			}
+		case r.md && isSpecial(s[i]):
+			return end
+		}
+	}
+	if s != "" && s[len(s)-1] != ' ' {
+		return len(s)
+	}
+	return end
 }
+
+// blanks is the length of the white space at the start of s, U+00A0 included.
+func blanks(s string) int {
+	n := 0
+	for n < len(s) {
+		switch {
+		case isBlank(s[n]):
+			n++
+		case isNoBreak(s, n):
+			n += 2
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// wordEnd is where the first white space of s begins.
+func wordEnd(s string) int {
+	for n := range len(s) {
+		if isBlank(s[n]) || isNoBreak(s, n) {
+			return n
+		}
+	}
+	return len(s)
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+
+// isNoBreak reports U+00A0 at n.
+func isNoBreak(s string, n int) bool { return s[n] == 0xc2 && n+1 < len(s) && s[n+1] == 0xa0 }
 
 func (r *renderer) word(w string) {
 	r.open()
@@ -368,12 +419,19 @@ func (r *renderer) lines(s string) {
 // special is the offset of the first character that means something in Markdown, -1 without one.
 func special(w string) int {
 	for i := range len(w) {
-		switch w[i] {
-		case '\\', '`', '*', '_', '[', ']', '<', '>', '&':
+		if isSpecial(w[i]) {
 			return i
 		}
 	}
 	return -1
+}
+
+func isSpecial(c byte) bool {
+	switch c {
+	case '\\', '`', '*', '_', '[', ']', '<', '>', '&':
+		return true
+	}
+	return false
 }
 
 // escape writes a word so that it stays text: a mail must not be able to write Markdown of its own, such as an image that a

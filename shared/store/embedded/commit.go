@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	bolt "go.etcd.io/bbolt"
@@ -46,6 +47,10 @@ func (c *committer) start(e *Engine) {
 	go func() {
 		defer close(c.gone)
 		for {
+			// A writer's wake-up puts this goroutine before all that are ready to run, and so would a processor's only writer of
+			// the moment get a commit of its own. Those who are about to write get their turn first and share it; a lone writer
+			// waits for nothing.
+			runtime.Gosched()
 			batch, open := c.take()
 			if len(batch) == 0 {
 				if !open {

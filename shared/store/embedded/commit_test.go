@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
+
+	bolt "go.etcd.io/bbolt"
 
 	"github.com/buzon-mail/buzon/shared/store"
 )
@@ -77,6 +80,41 @@ func TestBatchKeepsOutcomesApart(t *testing.T) {
 			t.Errorf("row %d: %v and %v, want one success and one conflict", i/2, a, b)
 		}
 	}
+}
+
+// Writers that are ready to run share a commit, also where one processor runs them and the committing goroutine: without that
+// each wake-up would be a commit of its own, for it puts that goroutine before all others.
+func TestWritersOfOneProcessorShareCommits(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	e := newEngine(t, Options{NoSync: true})
+	before := e.commits(t)
+	const writers, each = 16, 20
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			for n := range each {
+				if err := e.Transact(t.Context(), put(fmt.Sprint(i, "/", n), store.Absent())); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := e.commits(t) - before; n > writers*each/4 {
+		t.Errorf("%d writes of %d writers at once took %d commits", writers*each, writers, n)
+	}
+}
+
+// commits is the number of transactions that have changed the file.
+func (e *Engine) commits(t *testing.T) (n int) {
+	t.Helper()
+	if err := e.db.View(func(tx *bolt.Tx) error {
+		n = tx.ID()
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // A waiting write can be withdrawn; one that is being committed reports what happened.

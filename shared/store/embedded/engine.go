@@ -82,7 +82,7 @@ func Open(path string, opts Options) (*Engine, error) {
 	}
 	db.AllocSize = growBy
 	e := &Engine{db: db, clock: opts.Clock}
-	if err := e.prepare(path, os.IsNotExist(statErr)); err != nil {
+	if err := e.prepare(path, os.IsNotExist(statErr) && !opts.NoSync); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	e.queue.start(e)
@@ -128,8 +128,8 @@ func whole(db *bolt.DB) error {
 	})
 }
 
-// prepare makes the buckets and checks that this program understands the file.
-func (e *Engine) prepare(path string, created bool) error {
+// prepare makes the buckets and checks that this program understands the file. keep: its name is new and must survive a power cut.
+func (e *Engine) prepare(path string, keep bool) error {
 	// A file copied from elsewhere may be readable by others, and it holds everyone's mail.
 	if err := os.Chmod(path, 0o600); err != nil {
 		return fmt.Errorf("restrict store %s: %w", path, err)
@@ -156,7 +156,7 @@ func (e *Engine) prepare(path string, created bool) error {
 	if err != nil {
 		return fmt.Errorf("prepare store %s: %w", path, err)
 	}
-	if created {
+	if keep {
 		return syncDir(filepath.Dir(path))
 	}
 	return nil
