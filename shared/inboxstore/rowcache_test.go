@@ -76,7 +76,7 @@ func TestRowCacheIsBounded(t *testing.T) {
 		t.Errorf("%d bytes are kept, want at most %d", size, 2*cacheRoom)
 	}
 	big := strings.Repeat("y", cacheRoom+1)
-	if of(big) == of(big) || of("asked for all the time") != asked {
+	if first := of(big); of(big) == first || of("asked for all the time") != asked {
 		t.Error("a row larger than the cache took the place of all others")
 	}
 }
