@@ -38,28 +38,34 @@ type scan struct {
 	low, high  []byte // keys: inclusive, exclusive
 	descending bool
 	key, value []byte // of the current row; a nil key is the end
+	item       store.Item
 }
 
 func newScan(c *bolt.Cursor, q store.Query) *scan {
-	s := &scan{cursor: c, prefix: appendKey(nil, q.Partition, ""), descending: q.Descending}
-	s.low = appendKey(nil, q.Partition, q.From)
-	if q.To != "" {
-		s.high = appendKey(nil, q.Partition, q.To)
-	} else {
-		s.high = append(appendKey(nil, q.Partition, ""), 0xff) // no sort key starts with 0xff: it is not UTF-8
+	s := &scan{cursor: c, descending: q.Descending}
+	head := 2 + len(q.Partition)
+	room := make([]byte, 0, 3*head+len(q.From)+len(q.To)+1+len(q.After)) // of all three keys
+	s.low = appendKey(room, q.Partition, q.From)
+	s.prefix = s.low[:head]
+	s.high = appendKey(room[len(s.low):len(s.low)], q.Partition, q.To)
+	if q.To == "" {
+		s.high = append(s.high, 0xff) // no sort key starts with 0xff: it is not UTF-8
+	}
+	var after []byte
+	if q.After != "" {
+		after = appendKey(room[len(s.low)+len(s.high):len(s.low)+len(s.high)], q.Partition, q.After)
 	}
 	switch {
 	case !q.Descending && q.After == "":
 		s.key, s.value = c.Seek(s.low)
 	case !q.Descending:
-		after := appendKey(nil, q.Partition, q.After)
 		if s.key, s.value = c.Seek(after); bytes.Equal(s.key, after) {
 			s.key, s.value = c.Next()
 		}
 	case q.After == "":
 		s.before(s.high)
 	default:
-		s.before(appendKey(nil, q.Partition, q.After))
+		s.before(after)
 	}
 	s.clip()
 	return s
@@ -97,7 +103,6 @@ const pageRoom = 8
 func (s *scan) page(q store.Query, now int64) (store.Page, error) {
 	var page store.Page
 	var kept keeper
-	var item store.Item
 	size, found := 0, 0
 	for reads := 0; s.key != nil; s.next() {
 		if found == q.Limit || reads == store.MaxReads*q.Limit || size >= store.MaxPageSize {
@@ -115,8 +120,8 @@ func (s *scan) page(q store.Query, now int64) (store.Page, error) {
 			if q.Each == nil {
 				r.data = kept.data(r.data, q.Limit)
 			}
-			item = r.item(store.Key{Table: q.Table, Partition: q.Partition, Sort: sort})
-			if err := take(&page, &q, &item); err != nil {
+			s.item = r.item(store.Key{Table: q.Table, Partition: q.Partition, Sort: sort})
+			if err := take(&page, &q, &s.item); err != nil {
 				return store.Page{}, err
 			}
 		}
