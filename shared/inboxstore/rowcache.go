@@ -8,9 +8,12 @@ import (
 	"github.com/buzon-mail/buzon/shared/store"
 )
 
-// cacheRoom bounds the rows that one half of a rowCache keeps, in bytes as they are stored. What they become takes up to six
-// times as much.
-const cacheRoom = 256 << 10
+// Bounds of one half of a rowCache, in bytes. A row counts as it is stored and for what it becomes, however short it is: the
+// summary of a mail and its JSON, written twice. Where callers differ in what they may see, it is there once for each of the two.
+const (
+	cacheRoom = 2 << 20
+	perRow    = 2 << 10
+)
 
 // rowCache keeps what rows were decoded to, by their very bytes: the row itself is read anew each time, so what is found here is
 // never out of date, and equal bytes tell one tenant nothing of another. Agents look at the same lists over and over, and to
@@ -62,12 +65,13 @@ func (c *rowCache[T]) of(item *store.Item) (*T, error) {
 }
 
 func (c *rowCache[T]) keep(text string, v *T) {
-	if c.size+len(text) > cacheRoom {
-		if len(text) > cacheRoom {
-			return
-		}
+	cost := len(text) + perRow
+	if cost > cacheRoom {
+		return
+	}
+	if c.size+cost > cacheRoom {
 		c.old, c.young, c.size = c.young, map[string]*T{}, 0
 	}
 	c.young[text] = v
-	c.size += len(text)
+	c.size += cost
 }

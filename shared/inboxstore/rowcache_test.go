@@ -69,11 +69,18 @@ func TestRowCacheIsBounded(t *testing.T) {
 	size := 0
 	for _, half := range []map[string]*string{c.young, c.old} {
 		for text := range half {
-			size += len(text)
+			size += len(text) + perRow
 		}
 	}
 	if size > 2*cacheRoom || size < cacheRoom/2 {
 		t.Errorf("%d bytes are kept, want at most %d", size, 2*cacheRoom)
+	}
+	for i := range 5000 {
+		of(fmt.Sprint(i))
+		of("asked for all the time")
+	}
+	if n := len(c.young) + len(c.old); n > 2*cacheRoom/perRow {
+		t.Errorf("%d rows of a few bytes are kept: each takes more than its bytes", n)
 	}
 	big := strings.Repeat("y", cacheRoom+1)
 	if first := of(big); of(big) == first || of("asked for all the time") != asked {
