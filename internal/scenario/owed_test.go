@@ -193,6 +193,16 @@ func (s *stage) strangers(o *op.Operation, x sample, mine *home) {
 	token := s.token(mine.party, s.every)
 	s.limited.Token = token
 	s.route(s.limited, k)
-	s.saw(o, overREST, "rate_limited", "over the rate", s.route(s.limited, k))
-	s.saw(o, asTool, "rate_limited", "over the rate", s.tool(s.limited, k))
+	s.overRate(o, overREST, func() *testkit.Reply { return s.route(s.limited, k) })
+	s.overRate(o, asTool, func() *testkit.Reply { return s.tool(s.limited, k) })
+}
+
+// overRate sends once more than a grant may in a minute: twice when a minute begins in between.
+func (s *stage) overRate(o *op.Operation, surface string, send func() *testkit.Reply) {
+	s.t.Helper()
+	r := send()
+	if !slices.Contains(s.outcomes(surface, r), "rate_limited") {
+		r = send()
+	}
+	s.saw(o, surface, "rate_limited", "over the rate", r)
 }
