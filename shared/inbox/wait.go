@@ -234,11 +234,10 @@ func (w *waiting) look(ctx context.Context) (*Summary, error) {
 	}
 	var found *Summary
 	w.mark = w.mark.pass(rows, w.d.now(), func(row *Row) bool {
-		if found = &row.shown(w.actor).Summary; w.fits(found) {
-			return false
+		if e := &row.shown(w.actor).Summary; w.fits(e) {
+			found = e
 		}
-		found = nil
-		return true
+		return found == nil
 	})
 	return found, nil
 }

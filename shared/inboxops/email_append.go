@@ -12,34 +12,40 @@ import (
 var _ rest.EscapedAppender = (*EmailsBody)(nil)
 
 // AppendJSON implements rest.Appender.
-func (b *EmailsBody) AppendJSON(dst []byte) (_ []byte, err error) {
-	if b.Data == nil {
-		dst = append(dst, `{"data":null`...)
-	} else {
-		dst = append(dst, `{"data":[`...)
-		for i := range b.Data {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			if dst, err = b.Data[i].appendJSON(dst); err != nil {
-				return dst, err
-			}
-		}
-		dst = append(dst, ']')
+func (b *EmailsBody) AppendJSON(dst []byte) ([]byte, error) {
+	return appendPage(dst, b.Data, func(dst []byte, s **EmailSummary) ([]byte, error) { return (*s).appendJSON(dst) }, &b.Meta)
+}
+
+// appendPage writes the body of a list.
+func appendPage[T any](dst []byte, data []T, row func([]byte, *T) ([]byte, error), meta *ListMeta) (_ []byte, err error) {
+	if dst, err = appendList(append(dst, `{"data":`...), data, row); err != nil {
+		return dst, err
 	}
-	if dst, err = b.Meta.appendJSON(append(dst, `,"meta":`...)); err != nil {
+	if dst, err = meta.appendJSON(append(dst, `,"meta":`...)); err != nil {
 		return dst, err
 	}
 	return append(dst, '}'), nil
 }
 
-func (m *ListMeta) appendJSON(dst []byte) (_ []byte, err error) {
-	dst = append(dst, `{"next_cursor":`...)
-	if m.NextCursor != nil {
-		dst = rest.AppendString(dst, *m.NextCursor)
-	} else {
-		dst = append(dst, "null"...)
+// appendList writes an array; nil is null.
+func appendList[T any](dst []byte, list []T, item func([]byte, *T) ([]byte, error)) (_ []byte, err error) {
+	if list == nil {
+		return append(dst, "null"...), nil
 	}
+	dst = append(dst, '[')
+	for i := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = item(dst, &list[i]); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, ']'), nil
+}
+
+func (m *ListMeta) appendJSON(dst []byte) (_ []byte, err error) {
+	dst = appendOrNull(append(dst, `{"next_cursor":`...), m.NextCursor)
 	if w := m.Window; w != nil {
 		dst = strconv.AppendInt(append(dst, `,"window":{"examined":`...), int64(w.Examined), 10)
 		if dst, err = w.Oldest.AppendJSON(append(dst, `,"oldest_received_at":`...)); err != nil {

@@ -11,25 +11,8 @@ import (
 var _ rest.Appender = (*WorkspacesBody)(nil)
 
 // AppendJSON implements rest.Appender.
-func (b *WorkspacesBody) AppendJSON(dst []byte) (_ []byte, err error) {
-	if b.Data == nil {
-		dst = append(dst, `{"data":null`...)
-	} else {
-		dst = append(dst, `{"data":[`...)
-		for i := range b.Data {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			if dst, err = b.Data[i].appendJSON(dst); err != nil {
-				return dst, err
-			}
-		}
-		dst = append(dst, ']')
-	}
-	if dst, err = b.Meta.appendJSON(append(dst, `,"meta":`...)); err != nil {
-		return dst, err
-	}
-	return append(dst, '}'), nil
+func (b *WorkspacesBody) AppendJSON(dst []byte) ([]byte, error) {
+	return appendPage(dst, b.Data, func(dst []byte, w *WorkspaceDetail) ([]byte, error) { return w.appendJSON(dst) }, &b.Meta)
 }
 
 func (w *WorkspaceDetail) appendJSON(dst []byte) (_ []byte, err error) {

@@ -54,8 +54,8 @@ func (s *Store) merged(ctx context.Context, partitions []string, q store.Query) 
 
 func decodeAll[T any](items []store.Item) ([]T, error) {
 	rows := make([]T, 0, len(items))
-	for _, item := range items {
-		row, err := store.Decode[T](item, format)
+	for i := range items {
+		row, err := decoded[T](&items[i])
 		if err != nil {
 			return nil, err //nolint:wrapcheck // callers name the step
 		}

@@ -50,6 +50,18 @@ func (q Query) Normal() (Query, bool) {
 	return q, true
 }
 
+// Ready is what every engine does first with a query: nothing for a context that is done, Validate, Normal.
+func (q Query) Ready(ctx context.Context) (_ Query, some bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return q, false, err
+	}
+	if err := q.Validate(); err != nil {
+		return q, false, err
+	}
+	q, some = q.Normal()
+	return q, some, nil
+}
+
 // Prefix returns the range, From and To, of the sort keys that start with prefix. (A caller's prefix+"\xff" is not UTF-8
 // and refused.)
 func Prefix(prefix string) (from, to string) {

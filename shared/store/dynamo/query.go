@@ -13,15 +13,9 @@ import (
 // Query implements store.Engine: one Query of as many items as the page holds, and, where some of them had expired, at most
 // three more that fill it up. The expired are dropped here and not by a filter: a filter saves no read unit.
 func (e *Engine) Query(ctx context.Context, q store.Query) (store.Page, error) {
-	if err := ctx.Err(); err != nil {
+	q, some, err := q.Ready(ctx)
+	if !some || err != nil {
 		return store.Page{}, err
-	}
-	if err := q.Validate(); err != nil {
-		return store.Page{}, err
-	}
-	q, some := q.Normal()
-	if !some {
-		return store.Page{}, nil
 	}
 	var page store.Page
 	now, size, found, after := e.now(), 0, 0, q.After

@@ -65,15 +65,9 @@ func (f filling) Delete(ctx context.Context, key store.Key, cond store.Condition
 
 // Query implements store.Engine.
 func (f filling) Query(ctx context.Context, q store.Query) (store.Page, error) {
-	if err := ctx.Err(); err != nil {
+	q, some, err := q.Ready(ctx)
+	if !some || err != nil {
 		return store.Page{}, err
-	}
-	if err := q.Validate(); err != nil {
-		return store.Page{}, err
-	}
-	q, some := q.Normal()
-	if !some {
-		return store.Page{}, nil
 	}
 	return newScan(f.t.tx.Bucket(bucketOf(q.Table)).Cursor(), q).page(q, f.t.now)
 }

@@ -12,15 +12,9 @@ import (
 
 // Query implements store.Engine.
 func (e *Engine) Query(ctx context.Context, q store.Query) (store.Page, error) {
-	if err := ctx.Err(); err != nil {
+	q, some, err := q.Ready(ctx)
+	if !some || err != nil {
 		return store.Page{}, err
-	}
-	if err := q.Validate(); err != nil {
-		return store.Page{}, err
-	}
-	q, some := q.Normal()
-	if !some {
-		return store.Page{}, nil
 	}
 	tx, err := e.db.Begin(false)
 	if err != nil {
